@@ -17,6 +17,7 @@ struct Flight {
   std::uint64_t sequence = 0;  ///< from 1
   std::size_t producer = 0;
   BatchShape shape{};
+  BatchDelays delays{};  ///< those that are known; the others are drawn
   Time copied{};         ///< end of its copy
   Time copy_after{};     ///< its copy begins no earlier: it writes to memory that was handed over
   Time copying{};        ///< what its copy took
@@ -50,7 +51,8 @@ class Device {
       : jitter_(jitter), copy_random_(seed), random_(seed + 1) {}
 
   void copy(Time now, Flight& flight) noexcept {
-    flight.copying = flight.shape.copy + jitter_.copy.draw(copy_random_);
+    const Time late = flight.delays.copy ? *flight.delays.copy : jitter_.copy.draw(copy_random_);
+    flight.copying = flight.shape.copy + late;
     flight.copy_starved = std::max(Time{}, now - copied_);
     flight.copied = copied_ = std::max({copied_, now, flight.copy_after}) + flight.copying;
   }
@@ -60,7 +62,7 @@ class Device {
     const Time ready = std::max({now, flight.copied, computed_, synchronized_});
     const bool is_idle = ready > std::max(computed_, synchronized_);
     const Distribution& delay = is_idle ? jitter_.device_idle : jitter_.device;
-    flight.starting = delay.draw(random_);
+    flight.starting = flight.delays.device ? *flight.delays.device : delay.draw(random_);
     const Time begin = ready + flight.starting;
     flight.sequence = ++enqueued_;
     flight.begin = begin;

@@ -3,6 +3,7 @@
 // How unsteady a host is: distributions of times, parametric or recorded in real runs.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,17 @@ struct Jitter {
   Distribution device;       ///< before each compute that follows another at once
   Distribution device_idle;  ///< before each compute that finds its stream idle
 };
+
+/// What was added to one batch in a real run.
+struct BatchDelays {
+  Time host{};
+  Time submit{};
+  std::optional<Time> wake_up{};  ///< none: it did not wait, or not for the device alone
+  std::optional<Time> copy{};     ///< none: its copy waited for memory
+  std::optional<Time> device{};   ///< none: its compute did, or it has failed
+};
+/// Of each producer, in its order.
+using RecordedDelays = std::vector<std::vector<BatchDelays>>;
 
 /// Returns the sorted samples as a histogram whose buckets grow by about a tenth.
 [[nodiscard]] std::vector<JitterBucket> histogram(std::vector<Time> samples);

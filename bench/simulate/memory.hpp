@@ -22,6 +22,8 @@ class Memory {
   [[nodiscard]] Bytes used() const noexcept { return used_with(work_); }
   [[nodiscard]] Bytes peak() const noexcept { return peak_; }
   void reset_peak() noexcept { peak_ = used(); }
+  /// The most bytes that could not be handed out: without working sets that are freed.
+  [[nodiscard]] Bytes held_peak() const noexcept { return held_peak_; }
   /// Returns what admission is told. A freed working set counts as cached, not as held.
   [[nodiscard]] Pressure pressure() const noexcept {
     return {.held = apart() + work_, .budget = budget_, .awaiting = awaiting_};
@@ -34,15 +36,15 @@ class Memory {
     note_peak();
     return true;
   }
-  /// Inputs in memory of freed working sets, if that is enough: their copy has to wait for all
-  /// computes up to `last`. Returns false if it is not.
+  /// Inputs that do not fit, in memory of freed working sets if that has room for all of them:
+  /// their copy has to wait for all computes up to `last`. Returns false if it has not. As in
+  /// weir's pools: pages that a stream still uses stay where they are, so a block cannot have both
+  /// such pages and new ones.
   [[nodiscard]] bool take_over(Bytes bytes, std::uint64_t last) {
-    const Bytes missing = minus_or_zero(used() + bytes, budget_);
-    if (missing == Bytes{} || pending_.empty()) return false;
-    if (missing > minus_or_zero(cached(), work_)) return false;
-    if (apart() + bytes + work_ > budget_) return false;
-    handed_.push_back({last, missing});
-    handed_bytes_ += missing;
+    if (used() + bytes <= budget_ || pending_.empty()) return false;
+    if (bytes > minus_or_zero(cached(), work_)) return false;
+    handed_.push_back({last, bytes});
+    handed_bytes_ += bytes;
     allocated_ += bytes;
     note_peak();
     return true;
@@ -102,7 +104,10 @@ class Memory {
   [[nodiscard]] Bytes used_with(Bytes work) const noexcept {
     return apart() + std::max(work, cached());
   }
-  void note_peak() noexcept { peak_ = std::max(peak_, used()); }
+  void note_peak() noexcept {
+    peak_ = std::max(peak_, used());
+    held_peak_ = std::max(held_peak_, apart() + work_);
+  }
 
   const Bytes budget_;
   Bytes allocated_{};  ///< inputs and kept outputs
@@ -112,6 +117,7 @@ class Memory {
   std::deque<Pending> handed_;   ///< parts of pending working sets
   Bytes handed_bytes_{};
   Bytes peak_{};
+  Bytes held_peak_{};
 };
 
 }  // namespace weir::simulate

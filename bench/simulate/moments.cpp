@@ -7,17 +7,13 @@
 namespace weir::simulate {
 namespace {
 
-void add_to(std::vector<Time>& samples, Time sample) {
-  samples.push_back(std::max(sample, Time{}));
-}
-
 /// Returns those that `ended` has a time for, by that time: the order in which the stream ran them.
-std::vector<const Moments*> in_order(std::span<const Moments* const> batches,
-                                     std::atomic<std::int64_t> Moments::*ended) {
+std::vector<Moments*> in_order(std::span<Moments* const> batches,
+                               std::atomic<std::int64_t> Moments::*ended) {
   const auto time = [ended](const Moments* batch) { return (batch->*ended).load(); };
-  std::vector<const Moments*> order;
+  std::vector<Moments*> order;
   std::ranges::copy_if(batches, std::back_inserter(order),
-                       [&](auto* one) { return time(one) != 0; });
+                       [&](const Moments* one) { return time(one) != 0; });
   std::ranges::sort(order, {}, time);
   return order;
 }
@@ -56,31 +52,47 @@ Spent spent() {
           .sleeps = usage.ru_nvcsw};
 }
 
-Time host_time(const Spent& from, const Spent& to) {
-  return from.sleeps == to.sleeps ? to.wall - from.wall : to.cpu - from.cpu;
+Time host_time(const Spent& from, const Spent& to, bool may_wait) {
+  const bool has_waited = may_wait && from.sleeps != to.sleeps;
+  return has_waited ? to.cpu - from.cpu : to.wall - from.wall;
 }
 
-JitterSamples samples_of(std::span<const Moments* const> batches, bool barrier) {
+JitterSamples samples_of(std::span<Moments* const> batches, bool for_device) {
   JitterSamples samples;
+  const auto late = [](Time end, Time from, Time takes) {
+    return std::max(end - from - takes, Time{});
+  };
   Time before{};
-  for (const Moments* one : in_order(batches, &Moments::copied)) {
+  for (Moments* one : in_order(batches, &Moments::copied)) {
     const Time end(one->copied.load());
-    const Time late = end - std::max(before, one->copy_enqueued) - one->shape.copy;
-    if (!one->copy_is_handed_over) add_to(samples.copy, late);
+    if (!one->copy_is_handed_over) {
+      one->delays.copy = late(end, std::max(before, one->copy_enqueued), one->shape.copy);
+      samples.copy.push_back(*one->delays.copy);
+    }
     before = end;
   }
   before = {};
-  for (const Moments* one : in_order(batches, &Moments::computed)) {
+  const std::vector<Moments*> computed = in_order(batches, &Moments::computed);
+  for (Moments* one : computed) {
     const Time end(one->computed.load());
     const Time ready = std::max(Time(one->copied.load()), one->enqueued);
-    const Time late = end - std::max(before, ready) - one->shape.compute;
     if (!one->work_is_handed_over) {
-      add_to(before >= ready ? samples.device : samples.device_idle, late);
+      one->delays.device = late(end, std::max(before, ready), one->shape.compute);
+      (before >= ready ? samples.device : samples.device_idle).push_back(*one->delays.device);
     }
     before = end;
-    add_to(samples.host, one->host);
-    add_to(samples.submit, one->submit);
-    if (barrier) add_to(samples.wake_up, one->closed - end);
+    samples.host.push_back(one->delays.host);
+    samples.submit.push_back(one->delays.submit);
+  }
+  for (Moments* one : batches) {
+    if (!for_device || one->slept_until == Time{}) continue;
+    // It was woken by the last compute that ended before.
+    const auto after =
+        std::ranges::upper_bound(computed, one->slept_until.count(), {},
+                                 [](const Moments* other) { return other->computed.load(); });
+    if (after == computed.begin()) continue;
+    one->delays.wake_up = one->slept_until - Time((*std::prev(after))->computed.load());
+    samples.wake_up.push_back(*one->delays.wake_up);
   }
   return samples;
 }

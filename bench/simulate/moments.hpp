@@ -36,25 +36,25 @@ struct Spent {
 };
 [[nodiscard]] Spent spent();
 
-/// The host's time from `from` to `to`: without that in which its thread slept. If it slept, waits
-/// for a core do not count either, since they cannot be told from the sleep.
-[[nodiscard]] Time host_time(const Spent& from, const Spent& to);
+/// The host's time from `from` to `to`. Without waits if it `may_wait` and has slept: then waits
+/// for a core do not count either, since they cannot be told from sleep.
+[[nodiscard]] Time host_time(const Spent& from, const Spent& to, bool may_wait = true);
 
 /// What a batch did, since the run began.
 struct Moments {
   BatchShape shape{};
-  Time host{};    ///< added before its admission, and after its end
-  Time submit{};  ///< added in between
+  BatchDelays delays{};
   Time copy_enqueued{};
   Time enqueued{};
-  Time closed{};
+  Time slept_until{};                ///< end of the last call in which its thread slept; zero: none
   bool copy_is_handed_over = false;  ///< its copy waits on the device for memory
   bool work_is_handed_over = false;  ///< its compute does
   std::atomic<std::int64_t> copied{0};
   std::atomic<std::int64_t> computed{0};  ///< zero: it failed
 };
 
-/// Returns the jitter of a run from its batches, in any order. `barrier`: each was waited for.
-[[nodiscard]] JitterSamples samples_of(std::span<const Moments* const> batches, bool barrier);
+/// Returns the jitter of a run from its batches, in any order, and sets the delays of each.
+/// `for_device`: who slept has waited for the device, and no other producer.
+[[nodiscard]] JitterSamples samples_of(std::span<Moments* const> batches, bool for_device);
 
 }  // namespace weir::simulate

@@ -66,15 +66,20 @@ class RealRun {
     scheduler_.wait_all();
     RealResult result{.duration = since(start_),
                       .peak = pool_.statistics().reserved.peak * kScale,
+                      .held = pool_.statistics().held.peak * kScale,
                       .batches = {},
                       .failed = failed_.load(),
                       .caused_idle = scheduler_.admission().run_ahead.caused_idle};
     for (const auto& of : moments_) result.batches.push_back(of.size());
-    std::vector<const Moments*> all;
-    for (const auto& of : moments_) {
-      for (const Moments& batch : of) all.push_back(&batch);
+    std::vector<Moments*> all;
+    for (auto& of : moments_) {
+      for (Moments& batch : of) all.push_back(&batch);
     }
-    result.samples = samples_of(all, policy_.barrier);
+    result.samples = samples_of(all, producers == 1);
+    for (const auto& of : moments_) {
+      auto& delays = result.recorded.emplace_back();
+      for (const Moments& batch : of) delays.push_back(batch.delays);
+    }
     return result;
   }
 
@@ -89,9 +94,8 @@ class RealRun {
     while (begun_.fetch_add(1) < options_.batches) {
       Moments& moments = moments_[producer].emplace_back();
       moments.shape = batches.next();
-      moments.host += host_time(from, spent());
-      spend(moments.shape.load, moments.host);
-      from = spent();
+      note_call(moments, moments.delays.host, from);
+      spend(moments.shape.load, moments.delays.host, from);
       try {
         submit(moments, kept, from);
       } catch (const OutOfMemory&) {
@@ -108,16 +112,10 @@ class RealRun {
     BatchOptions options;
     if (shape.hint) options.hint = Bytes{shape.hint->count / kScale};
     Batch batch = scheduler_.begin_batch("kind " + std::to_string(shape.kind), options);
-    Spent last = spent();
-    moments.host += host_time(from, last);
-    const auto note_calls = [&] {
-      const Spent now = spent();
-      moments.submit += host_time(std::exchange(last, now), now);
-    };
+    note_call(moments, moments.delays.host, from);
     const auto spend_own = [&](Time time) {
-      note_calls();
-      spend(time, moments.submit);
-      last = spent();
+      note_call(moments, moments.delays.submit, from);
+      spend(time, moments.delays.submit, from);
     };
     {
       const std::uint64_t before = handovers();
@@ -151,16 +149,25 @@ class RealRun {
       moments.work_is_handed_over = handovers() != between;
     }
     batch.close();
-    moments.closed = since(start_);
-    note_calls();
-    from = last;
+    note_call(moments, moments.delays.submit, from);
   }
 
-  /// Does the workload's own work. What it takes longer is added to `late`.
-  static void spend(Time time, Time& late) {
-    const auto start = Clock::now();
+  /// Adds to `sum` what calls have taken since `from`, which becomes now.
+  void note_call(Moments& moments, Time& sum, Spent& from) const {
+    const Spent now = spent();
+    const bool may_wait = policy_of(policy_) != Policy::kUnbounded;
+    sum += host_time(from, now, may_wait);
+    if (may_wait && now.sleeps != from.sleeps) {
+      moments.slept_until = now.wall - start_.time_since_epoch();
+    }
+    from = now;
+  }
+  /// Does the workload's own work. Adds to `sum` what it takes longer than `time`.
+  static void spend(Time time, Time& sum, Spent& from) {
     take(time);
-    late += since(start) - time;
+    const Spent now = spent();
+    sum += now.wall - from.wall - time;
+    from = now;
   }
   [[nodiscard]] std::uint64_t handovers() const { return pool_.statistics().handovers; }
 

@@ -21,10 +21,12 @@ struct RealOptions {
 struct RealResult {
   Time duration{};
   Bytes peak{};                        ///< reserved, times kScale
+  Bytes held{};                        ///< the most at one time, times kScale
   std::vector<std::uint64_t> batches;  ///< begun by each producer
   std::uint64_t failed = 0;
   Time caused_idle{};
-  JitterSamples samples{};  ///< wake-ups only of a barrier run
+  JitterSamples samples{};  ///< wake-ups only of one producer
+  RecordedDelays recorded{};
 };
 
 /// Whether the policy runs for real: those of weir's scheduler do.

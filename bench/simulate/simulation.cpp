@@ -44,6 +44,7 @@ struct Producer {
   Bytes taken{};  ///< bytes of its computed batches
   std::deque<Kept> kept{};
   std::optional<std::size_t> record{};  ///< of its last batch
+  std::size_t begun = 0;                ///< batches
 };
 
 /// Reorders `stalls`.
@@ -189,7 +190,8 @@ class Simulation {
   void sleep_until(Producer& producer, Time time, bool is_soft) {
     producer.asleep_since = now_;
     producer.is_soft = is_soft;
-    producer.next = time + wake_up();
+    const auto recorded = producer.flight.delays.wake_up;
+    producer.next = time + (recorded ? *recorded : wake_up());
   }
   void end_wait(std::size_t index) {
     Producer& producer = producers_[index];
@@ -239,12 +241,22 @@ class Simulation {
     }
   }
 
+  /// Returns the delays of its next batch.
+  [[nodiscard]] BatchDelays delays(Producer& producer) {
+    const auto index = static_cast<std::size_t>(&producer - producers_.data());
+    const std::size_t batch = producer.begun++;
+    if (index < options_.recorded.size() && batch < options_.recorded[index].size()) {
+      return options_.recorded[index][batch];
+    }
+    return {.host = options_.jitter.host.draw(producer.host),
+            .submit = options_.jitter.submit.draw(producer.host)};
+  }
   void load(Producer& producer) {
     ++begun_;
     producer.shape = producer.batches.next();
     if (producer.shape.peak() > options_.budget) ++run_.too_large;
-    producer.flight = {};
-    const Time load = producer.shape.load + options_.jitter.host.draw(producer.host);
+    producer.flight = {.delays = delays(producer)};
+    const Time load = producer.shape.load + producer.flight.delays.host;
     if (producer.record) run_.records[*producer.record].next_load += load;
     producer.next = now_ + load;
     producer.stage = Stage::kBegin;
@@ -297,7 +309,7 @@ class Simulation {
       producer.flight.copy_after = device_.flights().back().computed;
     }
     if (!take(index, is_taken, bytes)) return;
-    producer.submit = producer.shape.submit + options_.jitter.submit.draw(producer.host);
+    producer.submit = producer.shape.submit + producer.flight.delays.submit;
     producer.next = now_ + producer.submit / 2;
     producer.stage = Stage::kCopy;
   }
@@ -428,6 +440,7 @@ class Simulation {
     }
     run_.peak = std::max(peak_before_, memory_.peak());
     run_.warm_peak = memory_.peak();
+    run_.held_peak = memory_.held_peak();
     run_.left = memory_.used();
     run_.caused_idle = control_.statistics().caused_idle;
     run_.control = gate_->control();

@@ -20,6 +20,8 @@ struct RunOptions {
   std::uint64_t batches = 5000;  ///< of all producers together
   std::uint64_t seed = 1;
   Jitter jitter{};
+  /// Delays of the first batches of each producer, in place of drawn ones.
+  RecordedDelays recorded{};
   /// Instead of the policy's, unless that is kNever.
   std::optional<HandOver> hand_over{};
   bool keep_series = false;   ///< keeps RunResult::series
@@ -78,6 +80,7 @@ struct RunResult {
   Time computed{};              ///< sum of compute times
   Bytes peak{};
   Bytes warm_peak{};  ///< after the first kWarmUp batches
+  Bytes held_peak{};  ///< without working sets that are freed
   Bytes left{};       ///< used at the end
   Idle idle{};
   Time caused_idle{};                           ///< throttle-caused, warm-up included

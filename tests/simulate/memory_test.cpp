@@ -61,6 +61,16 @@ TEST(SimulatedMemory, InputsTakeOverAFreedWorkingSetThatTheDeviceStillUses) {
   EXPECT_TRUE(memory.take_work(Bytes{8}));
 }
 
+TEST(SimulatedMemory, ABlockCannotHavePagesOfAFreedWorkingSetAndNewOnes) {
+  Memory memory(Bytes{10});
+  ASSERT_TRUE(memory.take_work(Bytes{6}));
+  memory.free_behind(1, {}, Bytes{6});
+  ASSERT_FALSE(memory.take(Bytes{7}));
+  EXPECT_FALSE(memory.take_over(Bytes{7}, 1)) << "six and one";
+  EXPECT_TRUE(memory.take(Bytes{4})) << "nothing has changed";
+  EXPECT_TRUE(memory.take_over(Bytes{6}, 1));
+}
+
 TEST(SimulatedMemory, KeptOutputsAwaitTheirBatchOnlyIfItIsNotPassed) {
   Memory memory(Bytes{10});
   ASSERT_TRUE(memory.take(Bytes{4}));

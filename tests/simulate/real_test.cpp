@@ -18,6 +18,10 @@ TEST(SimulateReal, ProducersTakeTheirBatchesFromOneCount) {
     ASSERT_EQ(run.batches.size(), 2U);
     EXPECT_EQ(std::accumulate(run.batches.begin(), run.batches.end(), std::uint64_t{}), batches);
     EXPECT_EQ(run.failed, 0U);
+    ASSERT_EQ(run.recorded.size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(run.recorded[i].size(), run.batches[i]);
+    EXPECT_EQ(run.samples.host.size(), batches);
+    EXPECT_EQ(run.samples.device.size() + run.samples.device_idle.size(), batches);
   }
 }
 

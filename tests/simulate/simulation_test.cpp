@@ -211,6 +211,16 @@ TEST(Simulation, ALargeRequestForMemoryIsServedBeforeSmallOnesThatComeLater) {
   EXPECT_GT(large, 50);
 }
 
+TEST(Simulation, RecordedDelaysComeBatchByBatch) {
+  const RunOptions options{.batches = 4};
+  RunOptions delayed = options;
+  delayed.recorded = {{{},
+                       {.host = milliseconds(1), .copy = milliseconds(2)},
+                       {.wake_up = milliseconds(4), .device = milliseconds(8)}}};
+  const Time without = run("steady-2ms", "barrier", 4, options).duration;
+  EXPECT_EQ(run("steady-2ms", "barrier", 4, delayed).duration, without + milliseconds(15));
+}
+
 TEST(Simulation, TheFreeOfAKeptOutputWaitsForAllThatIsEnqueued) {
   const Workload& of = workload("retained");
   // Four are kept, a new one is taken, and one that was freed waits for the running batch.
