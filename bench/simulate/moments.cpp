@@ -18,6 +18,24 @@ std::vector<Moments*> in_order(std::span<Moments* const> batches,
   return order;
 }
 
+/// Returns how long after the end of what it waited for the batch went on; none if that is not
+/// known. `computed`: all batches of its producer, in their order.
+std::optional<Time> wake_up_of(const Moments& batch, const std::vector<Moments*>& computed) {
+  const auto end = [](const Moments* one) { return Time(one->computed.load()); };
+  const auto after = std::ranges::upper_bound(computed, batch.woken, {}, end);
+  if (after == computed.begin()) return std::nullopt;
+  auto awaited = std::prev(after);  // the last that had ended
+  // If it was late by more than a batch, others have ended since. Of one wait in admission it is
+  // known which it was for: Ledger::point_to_await.
+  const auto own = std::ranges::find(computed, &batch);
+  const auto first = std::ranges::upper_bound(computed, batch.slept_from, {}, end);
+  if (batch.slept_once_to_begin && own != computed.end() && first < own) {
+    const auto point = first + (own - first) / 4;
+    if (end(*point) <= batch.woken) awaited = point;
+  }
+  return batch.woken - end(*awaited);
+}
+
 void append(std::vector<Time>& to, const std::vector<Time>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
@@ -85,14 +103,9 @@ JitterSamples samples_of(std::span<Moments* const> batches, bool for_device) {
     samples.submit.push_back(one->delays.submit);
   }
   for (Moments* one : batches) {
-    if (!for_device || one->slept_until == Time{}) continue;
-    // It was woken by the last compute that ended before.
-    const auto after =
-        std::ranges::upper_bound(computed, one->slept_until.count(), {},
-                                 [](const Moments* other) { return other->computed.load(); });
-    if (after == computed.begin()) continue;
-    one->delays.wake_up = one->slept_until - Time((*std::prev(after))->computed.load());
-    samples.wake_up.push_back(*one->delays.wake_up);
+    if (!for_device || one->woken == Time{}) continue;
+    one->delays.wake_up = wake_up_of(*one, computed);
+    if (one->delays.wake_up) samples.wake_up.push_back(*one->delays.wake_up);
   }
   return samples;
 }

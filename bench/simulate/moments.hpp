@@ -46,7 +46,10 @@ struct Moments {
   BatchDelays delays{};
   Time copy_enqueued{};
   Time enqueued{};
-  Time slept_until{};                ///< end of the last call in which its thread slept; zero: none
+  /// The last call in which its thread slept; none if `woken` is zero.
+  Time slept_from{};
+  Time woken{};  ///< its end, or if that was an allocation, without what it did after its sleep
+  bool slept_once_to_begin = false;
   bool copy_is_handed_over = false;  ///< its copy waits on the device for memory
   bool work_is_handed_over = false;  ///< its compute does
   std::atomic<std::int64_t> copied{0};

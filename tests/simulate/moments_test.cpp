@@ -63,12 +63,22 @@ TEST(SimulatedMoments, ATaskThatWaitedOnTheDeviceForMemorySaysNothingOfItsDelay)
 
 TEST(SimulatedMoments, AWakeUpIsWhatPassedSinceTheLastComputeThatHadEnded) {
   RecordedBatches batches;
-  batches[1].slept_until = Time(38);
-  batches[2].slept_until = Time(59);
+  batches[1].woken = Time(38);
+  batches[2].woken = Time(59);
   EXPECT_THAT(batches.samples().wake_up, ElementsAre(Time(0), Time(3)));
   EXPECT_THAT(batches[1].delays.wake_up, Optional(Time(3)));
   EXPECT_FALSE(batches[0].delays.wake_up);
   EXPECT_THAT(batches.samples(false).wake_up, IsEmpty());
+}
+
+TEST(SimulatedMoments, ALateWakeUpIsCountedFromWhatItWaitedFor) {
+  RecordedBatches batches;
+  batches[2].computed = 90;
+  batches[2].slept_from = Time(30);
+  batches[2].woken = Time(62);
+  EXPECT_THAT(batches.samples().wake_up, ElementsAre(Time(3))) << "of several waits the last";
+  batches[2].slept_once_to_begin = true;
+  EXPECT_THAT(batches.samples().wake_up, ElementsAre(Time(27))) << "for the oldest of two";
 }
 
 TEST(SimulatedMoments, TheHostsTimeIsWithoutItsSleep) {
