@@ -33,7 +33,7 @@ std::optional<Time> wake_up_of(const Moments& batch, const std::vector<Moments*>
     const auto point = first + (own - first) / 4;
     if (end(*point) <= batch.woken) awaited = point;
   }
-  return batch.woken - end(*awaited);
+  return std::max(Time{}, batch.woken - end(*awaited) - batch.own);
 }
 
 void append(std::vector<Time>& to, const std::vector<Time>& from) {

@@ -48,7 +48,8 @@ struct Moments {
   Time enqueued{};
   /// The last call in which its thread slept; none if `woken` is zero.
   Time slept_from{};
-  Time woken{};  ///< its end, or if that was an allocation, without what it did after its sleep
+  Time woken{};  ///< its end
+  Time own{};    ///< what it did itself, if that is counted in `delays`
   bool slept_once_to_begin = false;
   bool copy_is_handed_over = false;  ///< its copy waits on the device for memory
   bool work_is_handed_over = false;  ///< its compute does

@@ -158,10 +158,11 @@ class RealRun {
     const bool may_wait = policy_of(policy_) != Policy::kUnbounded;
     sum += host_time(from, now, may_wait);
     if (may_wait && now.sleeps != from.sleeps) {
+      // What a call to begin does after its wait is part of the delay: the rest is not hidden.
       const bool begins = &sum == &moments.delays.host;
-      const Time own = begins ? Time{} : now.cpu - from.cpu;
       moments.slept_from = from.wall - start_.time_since_epoch();
-      moments.woken = now.wall - own - start_.time_since_epoch();
+      moments.woken = now.wall - start_.time_since_epoch();
+      moments.own = begins ? Time{} : now.cpu - from.cpu;
       moments.slept_once_to_begin = begins && now.sleeps == from.sleeps + 1;
     }
     from = now;

@@ -68,6 +68,9 @@ TEST(SimulatedMoments, AWakeUpIsWhatPassedSinceTheLastComputeThatHadEnded) {
   EXPECT_THAT(batches.samples().wake_up, ElementsAre(Time(0), Time(3)));
   EXPECT_THAT(batches[1].delays.wake_up, Optional(Time(3)));
   EXPECT_FALSE(batches[0].delays.wake_up);
+  batches[1].own = Time(1);
+  batches[2].own = Time(1);
+  EXPECT_THAT(batches.samples().wake_up, ElementsAre(Time(0), Time(2)));
   EXPECT_THAT(batches.samples(false).wake_up, IsEmpty());
 }
 
