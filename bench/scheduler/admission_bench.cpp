@@ -1,17 +1,47 @@
 // Measures the cost of beginning and closing a batch that nothing holds back. `begin_batch` settles
 // what the device has passed, joins the queue, decides and opens a charge. The end of the scope
-// hands the charge over. The batch submits nothing.
+// hands the charge over. The batch submits nothing. Also measures how fast a frontend goes on that
+// was held back, beside a bare condition variable.
 
 #include <benchmark/benchmark.h>
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
 #include <optional>
-#include <vector>
+#include <string>
+#include <thread>
 
 #include "bench/shared/rig.hpp"
 #include "bench/shared/table.hpp"
 
 namespace weir::bench {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How fast the machine is: a lock that nobody else takes, its release, and a look at the clock.
+void lock_and_clock(benchmark::State& state) {
+  std::mutex mutex;
+  for ([[maybe_unused]] auto _ : state) {
+    const std::scoped_lock lock(mutex);
+    benchmark::DoNotOptimize(Clock::now());
+  }
+}
+
+/// `begin_batch` alone. What looking at the clock costs is measured each time, and subtracted.
+void begin(benchmark::State& state) {
+  Rig rig;
+  for ([[maybe_unused]] auto _ : state) {
+    const Clock::time_point before = Clock::now();
+    const Clock::time_point start = Clock::now();
+    const Batch batch = rig.scheduler.begin_batch("train");
+    const auto took = (Clock::now() - start) - (start - before);
+    state.SetIterationTime(std::chrono::duration<double>(took).count());
+  }
+}
 
 void begin_and_close(benchmark::State& state, Scheduler& scheduler) {
   for ([[maybe_unused]] auto _ : state) {
@@ -42,11 +72,135 @@ std::unique_ptr<Rig> shared;
 
 void contended(benchmark::State& state) { begin_and_close(state, shared->scheduler); }
 
+/// Keeps the core busy until another thread certainly sleeps. A core that sleeps wakes slowly.
+void let_sleep() {
+  const Clock::time_point end = Clock::now() + std::chrono::microseconds(100);
+  while (Clock::now() < end) {
+  }
+}
+
+/// Who sleeps, and on what.
+enum class Sleep : std::uint8_t {
+  kAdmission,  ///< a frontend in begin_batch
+  kBare,       ///< the same thread on a condition variable
+};
+
+/// A condition variable with its lock and condition.
+class Signal {
+ public:
+  void set() {
+    {
+      const std::scoped_lock lock(mutex_);
+      set_ = true;
+    }
+    changed_.notify_one();
+  }
+  /// Waits until it is set, and resets it.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return set_; });
+    set_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool set_ = false;
+};
+
+/// From the end of a batch's operation on the device until the frontend goes on that waited for it.
+void woken_by_device(benchmark::State& state, Sleep sleep) {
+  Rig rig({.run_ahead = {.batches = 1, .time = Clock::duration{}}});
+  Signal signal;
+  std::atomic<Clock::time_point> ended;
+  for ([[maybe_unused]] auto _ : state) {
+    {
+      const Batch batch = rig.scheduler.begin_batch("train");
+      rig.scheduler.submit("run", {}, [&](Stream&, Inputs, Outputs) {
+        let_sleep();
+        ended = Clock::now();
+        if (sleep == Sleep::kBare) signal.set();
+      });
+    }
+    std::optional<Batch> next;
+    if (sleep == Sleep::kBare) {
+      signal.wait();
+    } else {
+      next.emplace(rig.scheduler.begin_batch("train"));
+    }
+    const auto took = Clock::now() - ended.load();
+    next.reset();
+    rig.scheduler.wait_all();
+    state.SetIterationTime(std::chrono::duration<double>(took).count());
+  }
+}
+
+/// From the close of one producer's batch until another producer goes on that waited for its
+/// memory.
+void woken_by_close(benchmark::State& state, Sleep sleep) {
+  Rig rig;
+  // Each needs the whole budget. An abandoned batch teaches nothing, so that it remains so.
+  const auto begin_large = [&rig] {
+    return rig.scheduler.begin_batch("train", {.hint = rig.pool.budget()});
+  };
+  Signal begins;
+  Signal closed;
+  Signal done;
+  Clock::time_point woken;
+  std::jthread other([&](const std::stop_token& stop) {
+    for (begins.wait(); !stop.stop_requested(); begins.wait()) {
+      std::optional<Batch> batch;
+      if (sleep == Sleep::kBare) {
+        closed.wait();
+      } else {
+        batch.emplace(begin_large());
+      }
+      woken = Clock::now();
+      if (batch) batch->abandon();
+      done.set();
+    }
+  });
+  for ([[maybe_unused]] auto _ : state) {
+    Batch own = begin_large();
+    begins.set();
+    let_sleep();
+    const Clock::time_point start = Clock::now();
+    if (sleep == Sleep::kBare) {
+      closed.set();
+    } else {
+      own.abandon();
+    }
+    done.wait();
+    own.abandon();
+    state.SetIterationTime(std::chrono::duration<double>(woken - start).count());
+  }
+  other.request_stop();
+  begins.set();
+}
+
+/// Adds a wake-up beside that of a bare condition variable.
+void add_wake_up(Table& table, const std::string& name, void (*wake_up)(benchmark::State&, Sleep)) {
+  const std::string bare = name + "/condition_variable";
+  for (const Sleep sleep : {Sleep::kAdmission, Sleep::kBare}) {
+    const std::string& figure = sleep == Sleep::kBare ? bare : name;
+    benchmark::RegisterBenchmark(
+        figure.c_str(), [wake_up, sleep](benchmark::State& state) { wake_up(state, sleep); })
+        ->UseManualTime()
+        ->Iterations(300);
+  }
+  table.add({.figure = name, .against = bare, .most_ratio = 2});
+}
+
 }  // namespace
 
 void add_admission(Table& table) {
+  benchmark::RegisterBenchmark("admission/lock_and_clock", lock_and_clock)->UseRealTime();
+  table.add({.figure = "admission/lock_and_clock"});
+  benchmark::RegisterBenchmark("admission/begin", begin)->UseManualTime();
+  table.add({.figure = "admission/begin", .against = "admission/lock_and_clock", .most_ns = 200});
   benchmark::RegisterBenchmark("admission/uncontended", uncontended)->UseRealTime();
-  table.add({.figure = "admission/uncontended", .most_ns = 200});
+  table.add(
+      {.figure = "admission/uncontended", .against = "admission/lock_and_clock", .most_ns = 200});
   benchmark::RegisterBenchmark("admission/behind_100_batches", behind_100_batches)->UseRealTime();
   table.add({.figure = "admission/behind_100_batches", .against = "admission/uncontended"});
   benchmark::RegisterBenchmark("admission/two_threads", contended)
@@ -55,6 +209,8 @@ void add_admission(Table& table) {
       ->Setup([](const benchmark::State& /*state*/) { shared = std::make_unique<Rig>(); })
       ->Teardown([](const benchmark::State& /*state*/) { shared.reset(); });
   table.add({.figure = "admission/two_threads", .against = "admission/uncontended"});
+  add_wake_up(table, "admission/woken_by_device", woken_by_device);
+  add_wake_up(table, "admission/woken_by_close", woken_by_close);
 }
 
 }  // namespace weir::bench
