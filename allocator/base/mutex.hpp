@@ -63,12 +63,14 @@ class WEIR_CAPABILITY("mutex") Mutex {
   }
 
  private:
+  friend class Condition;
+
   std::mutex mutex_;
   const LockRank rank_;
 };
 
 /// Holds a Mutex for a scope. Unlock and relock it around a call that must run without the lock.
-/// BasicLockable, for std::condition_variable_any.
+/// To sleep, see condition.hpp. BasicLockable, for std::condition_variable_any.
 class WEIR_SCOPED_CAPABILITY Lock {
  public:
   explicit Lock(Mutex& mutex) WEIR_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -88,6 +90,8 @@ class WEIR_SCOPED_CAPABILITY Lock {
   }
 
  private:
+  friend class Condition;
+
   Mutex& mutex_;
   bool held_ = true;
 };

@@ -4,6 +4,7 @@
 // was held back, beside a bare condition variable.
 
 #include <benchmark/benchmark.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -13,9 +14,11 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "bench/shared/rig.hpp"
 #include "bench/shared/table.hpp"
+#include "tools/program/median.hpp"
 
 namespace weir::bench {
 namespace {
@@ -72,10 +75,39 @@ std::unique_ptr<Rig> shared;
 
 void contended(benchmark::State& state) { begin_and_close(state, shared->scheduler); }
 
-/// Keeps the core busy until another thread certainly sleeps. A core that sleeps wakes slowly.
-void let_sleep() {
-  const Clock::time_point end = Clock::now() + std::chrono::microseconds(100);
-  while (Clock::now() < end) {
+/// Keeps the calling thread and those that it starts on one core. How long a virtual machine takes
+/// to reach another core depends on what that did before, and is many times what is measured here.
+class OnOneCore {
+ public:
+  OnOneCore() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OnOneCore() { sched_setaffinity(0, sizeof before_, &before_); }
+  OnOneCore(const OnOneCore&) = delete;
+  OnOneCore& operator=(const OnOneCore&) = delete;
+
+ private:
+  cpu_set_t before_{};
+};
+
+/// Returns when another thread sleeps that is about to.
+void let_sleep() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+
+/// Measures wake-ups one after the other and reports their median, so that a core that the machine
+/// needed elsewhere spoils some and not the figure.
+template <typename WakeUp>
+void report_median(benchmark::State& state, const WakeUp& wake_up) {
+  constexpr int kWakeUps = 300;
+  for ([[maybe_unused]] auto _ : state) {
+    std::vector<double> seconds;
+    for (int i = 0; i < kWakeUps; ++i) {
+      seconds.push_back(std::chrono::duration<double>(wake_up()).count());
+    }
+    state.SetIterationTime(median(seconds));
   }
 }
 
@@ -98,22 +130,29 @@ class Signal {
   /// Waits until it is set, and resets it.
   void wait() {
     std::unique_lock lock(mutex_);
+    awaited_ = true;
     changed_.wait(lock, [this] { return set_; });
-    set_ = false;
+    set_ = awaited_ = false;
+  }
+  [[nodiscard]] bool is_awaited() {
+    const std::scoped_lock lock(mutex_);
+    return awaited_;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   bool set_ = false;
+  bool awaited_ = false;
 };
 
 /// From the end of a batch's operation on the device until the frontend goes on that waited for it.
 void woken_by_device(benchmark::State& state, Sleep sleep) {
+  const OnOneCore one_core;
   Rig rig({.run_ahead = {.batches = 1, .time = Clock::duration{}}});
   Signal signal;
   std::atomic<Clock::time_point> ended;
-  for ([[maybe_unused]] auto _ : state) {
+  report_median(state, [&] {
     {
       const Batch batch = rig.scheduler.begin_batch("train");
       rig.scheduler.submit("run", {}, [&](Stream&, Inputs, Outputs) {
@@ -131,13 +170,14 @@ void woken_by_device(benchmark::State& state, Sleep sleep) {
     const auto took = Clock::now() - ended.load();
     next.reset();
     rig.scheduler.wait_all();
-    state.SetIterationTime(std::chrono::duration<double>(took).count());
-  }
+    return took;
+  });
 }
 
 /// From the close of one producer's batch until another producer goes on that waited for its
 /// memory.
 void woken_by_close(benchmark::State& state, Sleep sleep) {
+  const OnOneCore one_core;
   Rig rig;
   // Each needs the whole budget. An abandoned batch teaches nothing, so that it remains so.
   const auto begin_large = [&rig] {
@@ -160,9 +200,15 @@ void woken_by_close(benchmark::State& state, Sleep sleep) {
       done.set();
     }
   });
-  for ([[maybe_unused]] auto _ : state) {
+  report_median(state, [&] {
     Batch own = begin_large();
+    const std::uint64_t before = rig.scheduler.admission().sleeps;
+    const auto sleeps = [&] {
+      return sleep == Sleep::kBare ? closed.is_awaited()
+                                   : rig.scheduler.admission().sleeps != before;
+    };
     begins.set();
+    while (!sleeps()) std::this_thread::yield();
     let_sleep();
     const Clock::time_point start = Clock::now();
     if (sleep == Sleep::kBare) {
@@ -172,8 +218,8 @@ void woken_by_close(benchmark::State& state, Sleep sleep) {
     }
     done.wait();
     own.abandon();
-    state.SetIterationTime(std::chrono::duration<double>(woken - start).count());
-  }
+    return woken - start;
+  });
   other.request_stop();
   begins.set();
 }
@@ -186,7 +232,7 @@ void add_wake_up(Table& table, const std::string& name, void (*wake_up)(benchmar
     benchmark::RegisterBenchmark(
         figure.c_str(), [wake_up, sleep](benchmark::State& state) { wake_up(state, sleep); })
         ->UseManualTime()
-        ->Iterations(300);
+        ->Iterations(1);
   }
   table.add({.figure = name, .against = bare, .most_ratio = 2});
 }

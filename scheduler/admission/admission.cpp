@@ -13,6 +13,7 @@
 #include "allocator/base/thread_scratch.hpp"
 #include "scheduler/admission/batch_timeline.hpp"
 #include "scheduler/admission/open_grace.hpp"
+#include "scheduler/admission/waking.hpp"
 
 namespace weir {
 namespace {
@@ -54,8 +55,10 @@ std::chrono::nanoseconds& own_stalls(std::uint64_t serial) {
 }  // namespace
 
 /// Returns the calling thread's condition variable. A thread sleeps in one place at a time.
-std::condition_variable_any& Admission::own_sleep() {
-  return thread_scratch<std::condition_variable_any>();
+const std::shared_ptr<Condition>& Admission::own_sleep() {
+  auto& own = thread_scratch<std::shared_ptr<Condition>>();
+  if (own == nullptr) own = std::make_shared<Condition>();
+  return own;
 }
 
 /// A place in the line, given up on every way out. The lock guards its fields once it is in the
@@ -72,27 +75,27 @@ class Admission::InLine : public Applicant {
   }
   ~InLine() {
     if (!joined) return;
-    const Lock lock(admission_.mutex_);
+    Waking lock(admission_.mutex_);
     admission_.rules_.line().leave(*this);
     if (admission_.waits_for_open_ == this) admission_.waits_for_open_ = nullptr;
     admission_.note_listeners();
-    admission_.wake_first();
+    admission_.wake_first(lock);
   }
   InLine(const InLine&) = delete;
   InLine& operator=(const InLine&) = delete;
 
-  void nudge() noexcept {
+  void nudge(Waking& lock) noexcept {
     nudged = true;
-    if (asleep_on != nullptr) asleep_on->notify_one();
+    lock.wake(asleep_on);
   }
 
   const std::string_view name;
   const BatchOptions& options;
-  Bytes needs;                                       ///< the budget that it would fit in
-  bool stalled = false;                              ///< it is counted as held back
-  bool joined = false;                               ///< it is in the line
-  bool nudged = false;                               ///< something happened since it looked
-  std::condition_variable_any* asleep_on = nullptr;  ///< its thread's condition variable
+  Bytes needs;                           ///< the budget that it would fit in
+  bool stalled = false;                  ///< it is counted as held back
+  bool joined = false;                   ///< it is in the line
+  bool nudged = false;                   ///< something happened since it looked
+  std::shared_ptr<Condition> asleep_on;  ///< its thread's; null: it is awake
 
   // While it waits for open batches:
   OpenGrace grace;
@@ -177,7 +180,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
   bool known = false;
   std::string others;
   {
-    const Lock lock(mutex_);
+    Waking lock(mutex_);
     const std::uint64_t looked = given_back_.load();
     place.pressure = memory_.pressure();
     if (!place.joined) {  // joined here, so that the first look takes one lock
@@ -200,7 +203,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       place.grace.reset();  // the next wait gets a grace of its own
       place.grace_over = false;
     }
-    if (decision == Decision::kWaitTurn) wake_first();  // settling may have made it the first
+    if (decision == Decision::kWaitTurn) wake_first(lock);  // settling may have made it the first
     if (decision != Decision::kAdmit && decision != Decision::kForce) {
       place.yielded_to = decision == Decision::kWaitShare ? rules_.yields_to(place) : 0;
       return std::nullopt;
@@ -217,7 +220,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
         *ticket->ticket,
         decision == Decision::kForce ? TimelineAdmission::kForced : TimelineAdmission::kAdmitted,
         rules_.control().statistics().target);
-    wake_first();
+    wake_first(lock);
   }
   try {
     if (decision == Decision::kForce) {
@@ -231,18 +234,18 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
   return ticket;
 }
 
-void Admission::wake_first() noexcept {
-  if (FairLine::Place* first = rules_.first()) static_cast<InLine*>(first)->nudge();
+void Admission::wake_first(Waking& lock) noexcept {
+  if (FairLine::Place* first = rules_.first()) static_cast<InLine*>(first)->nudge(lock);
 }
 
 /// Called when a batch closed or memory was freed. Wakes the waiter if it can now go on, or if the
 /// freed memory awaits the device, so that the waiter starts to poll for it.
-void Admission::wake_who_waits_for_open(bool awaiting) noexcept {
+void Admission::wake_who_waits_for_open(Waking& lock, bool awaiting) noexcept {
   if (waits_for_open_ == nullptr || waits_for_open_->nudged) return;
   InLine& place = *waits_for_open_;
   if (rules_.decide(state_of(place, memory_.pressure())) != Decision::kWaitOpen ||
       (awaiting && !place.looks_again)) {
-    place.nudge();
+    place.nudge(lock);
   }
 }
 
@@ -252,7 +255,7 @@ bool Admission::sleep(Lock& lock, const bool& woken, const std::stop_token& stop
     if (!woken) ++counts_.sleeps;
     return woken;
   };
-  return own_sleep().wait(lock, stop, is_woken);
+  return own_sleep()->wait(lock, stop, is_woken);
 }
 
 /// Sleeps until `woken` is set or the pool has more room than `before` shows, and returns true;
@@ -267,7 +270,7 @@ bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_to
   ++counts_.sleeps;
   for (;;) {
     const auto until = std::min(deadline, std::chrono::steady_clock::now() + kLookAgain);
-    if (own_sleep().wait_until(lock, stop, until, is_woken)) return true;
+    if (own_sleep()->wait_until(lock, stop, until, is_woken)) return true;
     if (stop.stop_requested() || until == deadline) return false;
     const Pressure now = memory_.pressure();
     const bool freed = now.held < before.held || now.awaiting > before.awaiting;
@@ -279,9 +282,9 @@ bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_to
 // has become the first, and is woken by it. The waits below end, so the first always leaves.
 void Admission::wait_turn(InLine& place) {
   Lock lock(mutex_);
-  place.asleep_on = &own_sleep();
+  place.asleep_on = own_sleep();
   (void)sleep(lock, place.nudged, place.options.stop);
-  place.asleep_on = nullptr;
+  place.asleep_on.reset();
 }
 
 // Ends: at the deadline, which moves only when an open batch has closed. Only the first in line is
@@ -296,9 +299,9 @@ void Admission::wait_for_open(InLine& place) {
   place.looks_again = memory_.statistics().awaiting.current.count != 0;
   const auto until =
       place.looks_again ? std::min(place.grace.end(), now + kLookAgain) : place.grace.end();
-  place.asleep_on = &own_sleep();
+  place.asleep_on = own_sleep();
   (void)sleep_for_room(lock, place.nudged, place.options.stop, until, place.pressure);
-  place.asleep_on = nullptr;
+  place.asleep_on.reset();
   place.grace_over = place.grace.over(std::chrono::steady_clock::now());
 }
 
@@ -340,15 +343,15 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("how far the device is, is not known: ") + error.what());
   }
-  const Lock lock(mutex_);
+  Waking lock(mutex_);
   if (!rules_.ledger().is_open(ref)) return;
   const auto now = ref.ticket->released ? std::chrono::steady_clock::now() : AdmissionRules::Time{};
   rules_.close(*ref.ticket, points, learn, now, passed);
   submitted_.store(rules_.ledger().submitted(), std::memory_order_relaxed);
   if (missing) missing_points_.store(true, std::memory_order_relaxed);
   counts_.most_submitted = std::max(counts_.most_submitted, rules_.ledger().submitted());
-  wake_who_waits_for_open(false);
-  fail_youngest();  // the others may all stand in allocations
+  wake_who_waits_for_open(lock, false);
+  fail_youngest(lock);  // the others may all stand in allocations
 }
 
 void Admission::record_missing() {

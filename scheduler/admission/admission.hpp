@@ -10,14 +10,15 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/condition.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/budget_source.hpp"
 #include "allocator/memory_statistics.hpp"
@@ -138,6 +139,7 @@ class Admission final : public BudgetUser, private TimelineSource {
   class InLine;
   struct Wait;
   struct Blocked;
+  class Waking;
   using Points = std::array<std::uint64_t, kStreamRoles>;
 
   [[nodiscard]] AdmissionState state_of(const InLine& place, const Pressure& pressure) const
@@ -147,16 +149,16 @@ class Admission final : public BudgetUser, private TimelineSource {
   void wait_turn(InLine& place);
   void wait_for_open(InLine& place);
   void wait_for_device(InLine& place);
-  void wake_first() noexcept WEIR_REQUIRES(mutex_);
-  void wake_who_waits_for_open(bool awaiting) noexcept WEIR_REQUIRES(mutex_);
-  void wake_blocked(bool whole) noexcept WEIR_REQUIRES(mutex_);
-  void fail_youngest() noexcept WEIR_REQUIRES(mutex_);
+  void wake_first(Waking& lock) noexcept WEIR_REQUIRES(mutex_);
+  void wake_who_waits_for_open(Waking& lock, bool awaiting) noexcept WEIR_REQUIRES(mutex_);
+  void wake_blocked(Waking& lock, bool whole) noexcept WEIR_REQUIRES(mutex_);
+  void fail_youngest(Waking& lock) noexcept WEIR_REQUIRES(mutex_);
   void note_listeners() noexcept WEIR_REQUIRES(mutex_);
   bool sleep(Lock& lock, const bool& woken, const std::stop_token& stop) WEIR_REQUIRES(mutex_);
   bool sleep_for_room(Lock& lock, const bool& woken, const std::stop_token& stop,
                       std::chrono::steady_clock::time_point deadline, const Pressure& before)
       WEIR_REQUIRES(mutex_);
-  [[nodiscard]] static std::condition_variable_any& own_sleep();
+  [[nodiscard]] static const std::shared_ptr<Condition>& own_sleep();
   [[nodiscard]] Points passed_by_device() const;
   void record_missing();
   /// Warns of a batch that was perhaps never closed, and stops reserving memory for it. Returns

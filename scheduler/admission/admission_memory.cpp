@@ -4,28 +4,29 @@
 #include <algorithm>
 
 #include "scheduler/admission/admission.hpp"
+#include "scheduler/admission/waking.hpp"
 
 namespace weir {
 
 /// Lives on the waiter's stack, and is in the list only while the waiter waits.
 struct Admission::Blocked : BlockedAllocation {
   Bytes block;
-  bool fails = false;                                ///< this one has to fail
-  std::condition_variable_any* asleep_on = nullptr;  ///< its thread's condition variable
+  bool fails = false;                    ///< this one has to fail
+  std::shared_ptr<Condition> asleep_on;  ///< its thread's; null: it is awake
 
-  void tell(bool to_fail) noexcept {
+  void tell(Waking& lock, bool to_fail) noexcept {
     has_news = true;
     fails = to_fail;
-    if (asleep_on != nullptr) asleep_on->notify_one();
+    lock.wake(asleep_on);
   }
 };
 
 void Admission::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
-  const Lock lock(mutex_);
+  Waking lock(mutex_);
   rules_.ledger().note_allocated(ref, bytes, waited);
   // A waiter that looked after the pool gave the bytes and before this saw them twice: held, and
   // promised as well.
-  wake_who_waits_for_open(false);
+  wake_who_waits_for_open(lock, false);
 }
 
 void Admission::note_waited(TicketRef ref) {
@@ -34,11 +35,11 @@ void Admission::note_waited(TicketRef ref) {
 }
 
 void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {
-  const Lock lock(mutex_);
+  Waking lock(mutex_);
   rules_.ledger().note_freed(ref, bytes, awaiting);
   given_back_.fetch_add(1);
-  wake_who_waits_for_open(awaiting);
-  wake_blocked(true);
+  wake_who_waits_for_open(lock, awaiting);
+  wake_blocked(lock, true);
 }
 
 // Takes no lock if nobody listens. No sleeper is missed: a sleeper registers and then reads the
@@ -46,9 +47,9 @@ void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {
 void Admission::note_given_back() noexcept {
   given_back_.fetch_add(1);
   if (listeners_.load() == 0) return;
-  const Lock lock(mutex_);
-  wake_who_waits_for_open(false);
-  wake_blocked(false);
+  Waking lock(mutex_);
+  wake_who_waits_for_open(lock, false);
+  wake_blocked(lock, false);
 }
 
 void Admission::note_listeners() noexcept {
@@ -57,7 +58,7 @@ void Admission::note_listeners() noexcept {
 
 /// Wakes those that may be served now. If `whole` blocks were freed, wakes only those that fit in
 /// the budget beside what is allocated, a condition that holds for every kind of pool.
-void Admission::wake_blocked(bool whole) noexcept {
+void Admission::wake_blocked(Waking& lock, bool whole) noexcept {
   if (blocked_.empty()) return;
   const Statistics statistics = memory_.statistics();
   for (BlockedAllocation* allocation : blocked_) {
@@ -65,13 +66,13 @@ void Admission::wake_blocked(bool whole) noexcept {
     if (blocked.has_news) continue;
     if (whole && blocked.block > minus_or_zero(statistics.budget, statistics.allocated.current))
       continue;
-    blocked.tell(false);
+    blocked.tell(lock, false);
   }
 }
 
-void Admission::fail_youngest() noexcept {
+void Admission::fail_youngest(Waking& lock) noexcept {
   BlockedAllocation* youngest = who_fails(rules_.ledger().open_count(), blocked_);
-  if (youngest != nullptr) static_cast<Blocked*>(youngest)->tell(true);
+  if (youngest != nullptr) static_cast<Blocked*>(youngest)->tell(lock, true);
 }
 
 // Ends: at the deadline, or as soon as no batch is left that may free something. Every batch that
@@ -80,15 +81,16 @@ bool Admission::await_memory(const MemoryWait& wait) {
   if (wait.block.count == 0 || wait.block > memory_.budget()) return false;
   Blocked own;
   own.block = wait.block;
-  Lock lock(mutex_);
+  Waking lock(mutex_);
   if (rules_.ledger().is_open(wait.batch)) own.batch = wait.batch.serial;
   blocked_.push_back(&own);
   note_listeners();
   if (given_back_.load() != wait.looked) own.has_news = true;
-  fail_youngest();
+  fail_youngest(lock);
+  lock.wake_now();  // before the sleep
   const auto start = std::chrono::steady_clock::now();
   const bool slept = !own.has_news;
-  own.asleep_on = &own_sleep();
+  own.asleep_on = own_sleep();
   const bool woken = sleep_for_room(lock, own.has_news, wait.stop, wait.deadline, wait.pressure);
   std::erase(blocked_, &own);
   note_listeners();
@@ -99,7 +101,7 @@ bool Admission::await_memory(const MemoryWait& wait) {
   const bool look_again = woken && !own.fails;
   // If this was work outside any batch, another must fail now. Otherwise its batch runs on, and may
   // free.
-  if (!look_again) fail_youngest();
+  if (!look_again) fail_youngest(lock);
   return look_again;
 }
 

@@ -85,7 +85,9 @@ void CpuStream::serve() {
     passed_.store(sequence, std::memory_order_release);
     if (sequence >= awaited_) {
       awaited_ = kNobody;  // those who sleep for a later one set it again
+      lock.unlock();
       passes_.notify_all();
+      lock.lock();
     }
   }
 }

@@ -5,12 +5,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <thread>
 
+#include "allocator/base/condition.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/ring.hpp"
 #include "allocator/timeline/sink.hpp"
@@ -78,8 +78,8 @@ class CpuStream final : public Stream {
   std::uint64_t waiting_ WEIR_GUARDED_BY(mutex_) = 0;
   bool closing_ WEIR_GUARDED_BY(mutex_) = false;
   bool asleep_ WEIR_GUARDED_BY(mutex_) = false;  ///< the worker waits for work
-  std::condition_variable_any work_;             ///< the worker sleeps here if the queue is empty
-  std::condition_variable_any passes_;           ///< hosts and other streams sleep here
+  Condition work_;                               ///< the worker sleeps here if the queue is empty
+  Condition passes_;                             ///< hosts and other streams sleep here
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::int64_t> busy_{0};
   // Used by the worker alone:

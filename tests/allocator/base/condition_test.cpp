@@ -1,0 +1,144 @@
+#include "allocator/base/condition.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace weir {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A state, and threads that sleep until it is set.
+class Scene {
+ public:
+  void set() {
+    {
+      const Lock lock(mutex_);
+      is_set_ = true;
+    }
+    condition_.notify_all();
+  }
+  /// Returns once the thread that the test started holds the lock no more: it sleeps.
+  void await_sleeper() {
+    for (;;) {
+      const Lock lock(mutex_);
+      if (looked_) return;
+    }
+  }
+  bool sleep(const std::stop_token& stop) {
+    Lock lock(mutex_);
+    return condition_.wait(lock, stop, [this] { return looks(); });
+  }
+  bool sleep_until(Clock::time_point deadline, const std::stop_token& stop) {
+    Lock lock(mutex_);
+    return condition_.wait_until(lock, stop, deadline, [this] { return looks(); });
+  }
+  void sleep_plainly() {
+    Lock lock(mutex_);
+    while (!looks()) condition_.wait(lock);
+  }
+
+ private:
+  bool looks() {
+    looked_ = true;
+    return is_set_;
+  }
+
+  Mutex mutex_{LockRank::kLeaf};
+  Condition condition_;
+  bool is_set_ = false;
+  bool looked_ = false;
+};
+
+constexpr std::chrono::milliseconds kSoon{10};
+constexpr std::chrono::hours kLate{1};
+
+TEST(Condition, WakesWhoSleepsWithoutAStop) {
+  for (const bool has_deadline : {false, true}) {
+    Scene scene;
+    std::thread sleeper([&] {
+      EXPECT_TRUE(has_deadline ? scene.sleep_until(Clock::now() + kLate, {}) : scene.sleep({}));
+    });
+    scene.await_sleeper();
+    scene.set();
+    sleeper.join();
+  }
+}
+
+TEST(Condition, WakesWhoSleepsPlainly) {
+  Scene scene;
+  std::thread sleeper([&] { scene.sleep_plainly(); });
+  scene.await_sleeper();
+  scene.set();
+  sleeper.join();
+}
+
+TEST(Condition, WakesWhoCouldBeStopped) {
+  for (const bool has_deadline : {false, true}) {
+    const std::stop_source stop;
+    Scene scene;
+    std::thread sleeper([&] {
+      EXPECT_TRUE(has_deadline ? scene.sleep_until(Clock::now() + kLate, stop.get_token())
+                               : scene.sleep(stop.get_token()));
+    });
+    scene.await_sleeper();
+    scene.set();
+    sleeper.join();
+  }
+}
+
+TEST(Condition, WakesAllWhetherTheyCanBeStoppedOrNot) {
+  const std::stop_source stop;
+  Scene scene;
+  std::thread first([&] { EXPECT_TRUE(scene.sleep({})); });
+  std::thread second([&] { EXPECT_TRUE(scene.sleep(stop.get_token())); });
+  scene.await_sleeper();
+  scene.set();
+  first.join();
+  second.join();
+}
+
+TEST(Condition, AStopEndsTheSleep) {
+  for (const bool has_deadline : {false, true}) {
+    std::stop_source stop;
+    Scene scene;
+    std::thread sleeper([&] {
+      EXPECT_FALSE(has_deadline ? scene.sleep_until(Clock::now() + kLate, stop.get_token())
+                                : scene.sleep(stop.get_token()));
+    });
+    scene.await_sleeper();
+    stop.request_stop();
+    sleeper.join();
+    EXPECT_FALSE(scene.sleep(stop.get_token())) << "nor does a later one sleep";
+  }
+}
+
+TEST(Condition, ADeadlineEndsTheSleep) {
+  const std::stop_source stop;
+  Scene scene;
+  EXPECT_FALSE(scene.sleep_until(Clock::now() + kSoon, {}));
+  EXPECT_FALSE(scene.sleep_until(Clock::now() + kSoon, stop.get_token()));
+}
+
+TEST(Condition, HoldsTheLockAgainAfterTheSleep) {
+  Mutex mutex(LockRank::kLeaf);
+  Condition condition;
+  int value = 0;
+  Lock lock(mutex);
+  EXPECT_FALSE(condition.wait_until(lock, {}, Clock::now() + kSoon, [] { return false; }));
+  std::thread other([&] {
+    const Lock own(mutex);
+    value = 1;
+  });
+  std::this_thread::sleep_for(kSoon);
+  EXPECT_EQ(value, 0) << "another thread had the lock";
+  EXPECT_NE(held_lock_ranks(), 0U);
+  lock.unlock();
+  other.join();
+  EXPECT_EQ(held_lock_ranks(), 0U);
+}
+
+}  // namespace
+}  // namespace weir
