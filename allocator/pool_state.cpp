@@ -109,6 +109,7 @@ void PoolState::sleep(Lock& lock) {
 }
 
 bool PoolState::poll(std::size_t streams) {
+  if (is_settled()) return true;
   // Per thread, so that the poll of each batch allocates nothing.
   struct Scratch {
     std::vector<StreamId> pending;

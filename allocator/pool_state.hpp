@@ -61,6 +61,12 @@ struct PoolState {
   /// Asks up to `streams` streams how far they have come. Returns true if there are no others.
   bool poll(std::size_t streams) WEIR_EXCLUDES(mutex);
 
+  /// Whether no stream has to be asked. A free that the device has passed work behind is seen by
+  /// whoever saw that.
+  [[nodiscard]] bool is_settled() const noexcept WEIR_NO_THREAD_SAFETY_ANALYSIS {
+    return index->pending_streams() == 0;
+  }
+
   void note(TimelineSink& sink, TimelineRecord record, std::string_view label = {})
       WEIR_REQUIRES(mutex);
   /// Writes to the allocation log, if any. `sequence` was taken under the lock and orders events.

@@ -111,6 +111,7 @@ class BlockIndex {
   /// `unrecorded` those with points to record. Streams take turns.
   void pending_streams(std::size_t most, std::vector<StreamId>& pending,
                        std::vector<StreamId>& unrecorded);
+  /// Returns how many such streams there are. May be called without the lock.
   [[nodiscard]] std::size_t pending_streams() const noexcept { return pending_.size(); }
 
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,20 +38,23 @@ class PendingStreams {
     state.after = nullptr;
     (last_ != nullptr ? last_->after : first_) = &state;
     last_ = &state;
-    ++count_;
+    set_size(size() + 1);
   }
   void remove(StreamState& state) noexcept {
     state.pending = false;
     (state.before != nullptr ? state.before->after : first_) = state.after;
     (state.after != nullptr ? state.after->before : last_) = state.before;
-    --count_;
+    set_size(size() - 1);
   }
-  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  /// May be called without the lock.
+  [[nodiscard]] std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
  private:
+  void set_size(std::size_t size) noexcept { size_.store(size, std::memory_order_relaxed); }
+
   StreamState* first_ = nullptr;
   StreamState* last_ = nullptr;
-  std::size_t count_ = 0;
+  std::atomic<std::size_t> size_{0};
 };
 
 /// Owns the cached blocks of a list or set of bins. `home` may reuse them at once, others once the

@@ -126,9 +126,10 @@ Admission::Admission(MemoryStatistics& memory, const BatchStreams& streams, Poli
 
 TicketRef Admission::open(std::string_view name, const BatchOptions& options, CallSite where) {
   const BatchId id{next_batch_number(), where};
-  settle();
   if (policy_ != Policy::kThrottled) {
+    const Points passed = look_at_device();
     const Lock lock(mutex_);
+    settle(passed);
     BatchKind& kind = rules_.ledger().kind(name);
     Ticket& ticket =
         rules_.ledger().open(kind, kind.footprint.value_or(Bytes{}), id.where, id.number);
@@ -139,7 +140,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
   std::optional<Wait> wait;
   for (;;) {
     Decision decision = Decision::kAdmit;
-    const auto ticket = try_admit(place, id, decision);
+    const auto ticket = try_admit(place, id, look_at_device(), decision);
     if (wait && wait->cause != stall_of(decision)) {
       count_stall(place, id, *wait);
       wait.reset();
@@ -165,7 +166,6 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     if (decision == Decision::kWaitSoft) {
       place.held_back += std::chrono::steady_clock::now() - before;
     }
-    settle();
   }
 }
 
@@ -174,16 +174,17 @@ AdmissionState Admission::state_of(const InLine& place, const Pressure& pressure
 }
 
 std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
-                                              Decision& decision) {
+                                              const Points& passed, Decision& decision) {
   AdmissionState state;
   std::optional<TicketRef> ticket;
   bool known = false;
   std::string others;
   {
     Waking lock(mutex_);
+    settle(passed);
     const std::uint64_t looked = given_back_.load();
     place.pressure = memory_.pressure();
-    if (!place.joined) {  // joined here, so that the first look takes one lock
+    if (!place.joined) {
       rules_.join(place, place.name, this_producer(), place.pressure, place.options.weight);
       place.joined = true;
     }
@@ -381,7 +382,7 @@ Admission::Points Admission::passed_by_device() const {
   return passed;
 }
 
-void Admission::settle() {
+Admission::Points Admission::look_at_device() {
   try {
     if (missing_points_.load(std::memory_order_relaxed)) record_missing();
   } catch (const std::exception& error) {
@@ -390,7 +391,16 @@ void Admission::settle() {
   const Points passed = passed_by_device();
   memory_.poll();  // after reading `passed`, so that the frees of settled batches have reached the
                    // pool
+  return passed;
+}
+
+void Admission::settle() {
+  const Points passed = look_at_device();
   const Lock lock(mutex_);
+  settle(passed);
+}
+
+void Admission::settle(const Points& passed) {
   rules_.settle(passed);
   submitted_.store(rules_.ledger().submitted(), std::memory_order_relaxed);
   passed_ = passed;

@@ -144,8 +144,9 @@ class Admission final : public BudgetUser, private TimelineSource {
 
   [[nodiscard]] AdmissionState state_of(const InLine& place, const Pressure& pressure) const
       WEIR_REQUIRES(mutex_);
+  /// Settles what the device has `passed`, and decides on the batch.
   [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, const BatchId& id,
-                                                   Decision& decision);
+                                                   const Points& passed, Decision& decision);
   void wait_turn(InLine& place);
   void wait_for_open(InLine& place);
   void wait_for_device(InLine& place);
@@ -160,6 +161,10 @@ class Admission final : public BudgetUser, private TimelineSource {
       WEIR_REQUIRES(mutex_);
   [[nodiscard]] static const std::shared_ptr<Condition>& own_sleep();
   [[nodiscard]] Points passed_by_device() const;
+  /// Returns how far the device is, after everything freed before that has reached the pool.
+  [[nodiscard]] Points look_at_device();
+  /// Settles every batch whose points are passed.
+  void settle(const Points& passed) WEIR_REQUIRES(mutex_);
   void record_missing();
   /// Warns of a batch that was perhaps never closed, and stops reserving memory for it. Returns
   /// false if there is none.

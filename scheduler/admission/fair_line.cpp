@@ -1,7 +1,6 @@
 #include "scheduler/admission/fair_line.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 namespace weir {
 
@@ -28,29 +27,6 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint
 FairLine::Account* FairLine::find(std::uint64_t producer) noexcept {
   const auto account = std::ranges::find(accounts_, producer, &Account::producer);
   return account != accounts_.end() ? &*account : nullptr;
-}
-
-FairLine::Place* FairLine::first(const MayGo& may) const noexcept {
-  Place* first = nullptr;
-  for (Place* place : waiting_) {
-    if (may && !may(*place)) continue;
-    if (first == nullptr ||
-        std::tie(place->tag, place->arrival) < std::tie(first->tag, first->arrival)) {
-      first = place;
-    }
-  }
-  return first;
-}
-
-std::uint64_t FairLine::yields_to(const Place& place, const MayHoldUp& may) const noexcept {
-  const Virtual most_behind = share_of(place.bytes, place.weight);
-  const auto found = std::ranges::find_if(accounts_, [&](const Account& account) {
-    return account.producer != place.producer && account.end < place.tag &&
-           place.tag - account.end <= most_behind && account.late == 0 &&
-           (account.open || (account.returned && !account.waiting)) &&
-           (!may || may(account.producer, account.weight));
-  });
-  return found != accounts_.end() ? found->producer : 0;
 }
 
 void FairLine::note_late(std::uint64_t producer) noexcept {

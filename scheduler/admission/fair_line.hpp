@@ -8,8 +8,10 @@
 // more turns than others. A producer submits one batch at a time, so it is out of the line
 // while its batch is open; `yields` keeps its turn. A data structure only; the user holds the lock.
 
+#include <algorithm>
 #include <cstdint>
-#include <functional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
@@ -31,15 +33,25 @@ class FairLine {
     std::uint64_t arrival = 0;
   };
 
-  /// Whether a waiter may go before others now.
-  using MayGo = std::function<bool(const Place& place)>;
-  /// Whether others may be kept waiting for a producer of this weight.
-  using MayHoldUp = std::function<bool(std::uint64_t producer, std::uint32_t weight)>;
-
   /// Sets every field of `place`. The only function that may throw (std::bad_alloc).
   void join(Place& place, std::uint64_t producer, Bytes bytes, std::uint32_t weight = 1);
-  /// Returns the first of those that may go, of all if `may` is empty. Null if there is none.
-  [[nodiscard]] Place* first(const MayGo& may = {}) const noexcept;
+  /// Returns the first of those that `may(const Place&)` go now. Null if there is none.
+  template <typename MayGo>
+  [[nodiscard]] Place* first(const MayGo& may) const noexcept {
+    Place* first = nullptr;
+    for (Place* place : waiting_) {
+      if (!may(std::as_const(*place))) continue;
+      if (first == nullptr ||
+          std::tie(place->tag, place->arrival) < std::tie(first->tag, first->arrival)) {
+        first = place;
+      }
+    }
+    return first;
+  }
+  /// Returns the first of all.
+  [[nodiscard]] Place* first() const noexcept {
+    return first([](const Place&) { return true; });
+  }
   [[nodiscard]] bool is_first(const Place& place) const noexcept { return first() == &place; }
   /// True if a producer with an open batch, or one that was back soon the last time and is away,
   /// would be before `place` if it were in the line. Without this, a large batch would enter
@@ -47,9 +59,22 @@ class FairLine {
   /// batches instead of equal bytes. A producer that is behind by more than the bytes of `place` is
   /// slowed by its own host; its turn is not kept. Nor is that of one that was late (note_late).
   [[nodiscard]] bool yields(const Place& place) const noexcept { return yields_to(place) != 0; }
-  /// Returns such a producer that may hold others up, any one if `may` is empty; 0: there is none.
-  [[nodiscard]] std::uint64_t yields_to(const Place& place,
-                                        const MayHoldUp& may = {}) const noexcept;
+  /// Returns any such producer; 0: there is none.
+  [[nodiscard]] std::uint64_t yields_to(const Place& place) const noexcept {
+    return yields_to(place, [](std::uint64_t, std::uint32_t) { return true; });
+  }
+  /// Returns one that `may(producer, weight)` hold others up; 0: there is none.
+  template <typename MayHoldUp>
+  [[nodiscard]] std::uint64_t yields_to(const Place& place, const MayHoldUp& may) const noexcept {
+    const Virtual most_behind = share_of(place.bytes, place.weight);
+    const auto found = std::ranges::find_if(accounts_, [&](const Account& account) {
+      return account.producer != place.producer && account.end < place.tag &&
+             place.tag - account.end <= most_behind && account.late == 0 &&
+             (account.open || (account.returned && !account.waiting)) &&
+             may(account.producer, account.weight);
+    });
+    return found != accounts_.end() ? found->producer : 0;
+  }
   /// Call if the device ran dry while a batch yielded to `producer`. It has to be back in the line
   /// several times before its turn is kept again: twice as often each time, up to kMostLate.
   static constexpr std::uint32_t kMostLate = 64;

@@ -9,13 +9,6 @@
 namespace weir {
 namespace {
 
-bool passed_all(const Ticket& ticket, const std::array<std::uint64_t, kStreamRoles>& passed) {
-  for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    if (ticket.touched.at(role) && ticket.points.at(role).sequence > passed.at(role)) return false;
-  }
-  return true;
-}
-
 bool refers(TicketRef ref) { return ref.ticket != nullptr && ref.ticket->serial == ref.serial; }
 
 bool refers_to_open(TicketRef ref) {
@@ -52,11 +45,14 @@ void Ticket::note_ran(StreamRole role, const TaskTime& time) noexcept {
 }
 
 BatchKind& Ledger::kind(std::string_view name) {
-  const auto found = kinds_.find(name);
-  if (found != kinds_.end()) return *found->second;
-  auto kind = std::make_unique<BatchKind>();
-  kind->name = name;
-  return *kinds_.emplace(kind->name, std::move(kind)).first->second;
+  if (last_kind_ != nullptr && last_kind_->name == name) return *last_kind_;
+  auto found = kinds_.find(name);
+  if (found == kinds_.end()) {
+    auto kind = std::make_unique<BatchKind>();
+    kind->name = name;
+    found = kinds_.emplace(kind->name, std::move(kind)).first;
+  }
+  return *(last_kind_ = found->second.get());
 }
 
 std::optional<Bytes> Ledger::expected(const BatchKind& kind,
@@ -161,23 +157,14 @@ void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points
   (void)note_batch(TimelineKind::kClose, ticket);
 }
 
-std::size_t Ledger::settle(const std::array<std::uint64_t, kStreamRoles>& passed,
-                           const std::function<void(const Ticket&)>& done) {
-  const auto settles = [&](Ticket* ticket) {
-    if (!passed_all(*ticket, passed)) return false;
-    if (done) done(*ticket);
-    if (!note_batch(TimelineKind::kSettle, *ticket)) keep_unheard(*ticket);
-    ticket->state = Ticket::State::kSettled;
-    if (ticket->learn) {
-      learn_from(*ticket);
-    } else {
-      free_.push_back(ticket);
-    }
-    return true;
-  };
-  const std::size_t count = std::erase_if(submitted_, settles);
-  settled_ += count;
-  return count;
+void Ledger::settle(Ticket& ticket) {
+  if (!note_batch(TimelineKind::kSettle, ticket)) keep_unheard(ticket);
+  ticket.state = Ticket::State::kSettled;
+  if (ticket.learn) {
+    learn_from(ticket);
+  } else {
+    free_.push_back(&ticket);
+  }
 }
 
 void Ledger::keep_unheard(const Ticket& ticket) noexcept {
@@ -305,7 +292,7 @@ std::chrono::nanoseconds Ledger::queued_and_open() const noexcept {
 std::span<Ticket* const> Ledger::behind(
     const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
   const auto runs = std::ranges::find_if(
-      submitted_, [&passed](const Ticket* ticket) { return !passed_all(*ticket, passed); });
+      submitted_, [&passed](const Ticket* ticket) { return !ticket->passed_all(passed); });
   if (runs == submitted_.end()) return {};
   return std::span(runs + 1, submitted_.end());
 }

@@ -16,6 +16,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
@@ -102,6 +103,15 @@ struct Ticket {
   /// Counts a task of the batch that the device has run. For the device's threads, one at a time
   /// for each role.
   void note_ran(StreamRole role, const TaskTime& time) noexcept;
+
+  /// Whether the device has passed its points on all streams.
+  [[nodiscard]] bool passed_all(
+      const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
+    for (std::size_t role = 0; role < kStreamRoles; ++role) {
+      if (touched.at(role) && points.at(role).sequence > passed.at(role)) return false;
+    }
+    return true;
+  }
 };
 
 /// A batch that a recorder knows and that settled while nothing was recorded.
@@ -156,10 +166,22 @@ class Ledger {
   /// Marks the batch as submitted; `points` are those of the streams that it used. Its charge
   /// becomes what it left awaiting.
   void close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn);
-  /// Settles every submitted batch whose points are passed. Returns how many. `done` gets each of
-  /// them, in closing order.
-  std::size_t settle(const std::array<std::uint64_t, kStreamRoles>& passed,
-                     const std::function<void(const Ticket&)>& done = {});
+  /// Settles every submitted batch whose points are passed. Returns how many. Calls
+  /// `done(const Ticket&)` for each of them, in closing order.
+  template <typename Done>
+  std::size_t settle(const std::array<std::uint64_t, kStreamRoles>& passed, const Done& done) {
+    const std::size_t count = std::erase_if(submitted_, [&](Ticket* ticket) {
+      if (!ticket->passed_all(passed)) return false;
+      done(std::as_const(*ticket));
+      settle(*ticket);
+      return true;
+    });
+    settled_ += count;
+    return count;
+  }
+  std::size_t settle(const std::array<std::uint64_t, kStreamRoles>& passed) {
+    return settle(passed, [](const Ticket&) {});
+  }
 
   [[nodiscard]] bool is_open(TicketRef ref) const noexcept;
   [[nodiscard]] Bytes charge(const Ticket& ticket) const noexcept;
@@ -237,6 +259,7 @@ class Ledger {
   /// Of the tickets in both.
   [[nodiscard]] std::chrono::nanoseconds sum_of_times(
       std::span<Ticket* const> tickets, std::span<Ticket* const> more = {}) const noexcept;
+  void settle(Ticket& ticket);
   void learn_from(Ticket& ticket);
   void note_recent(BatchKind& kind) noexcept;
   void keep_unheard(const Ticket& ticket) noexcept;
@@ -244,6 +267,7 @@ class Ledger {
   [[nodiscard]] std::optional<StreamTimes> longest_known() const noexcept;
 
   std::map<std::string, std::unique_ptr<BatchKind>, std::less<>> kinds_;
+  BatchKind* last_kind_ = nullptr;  ///< that `kind` has returned: as a rule the next one, too
   /// Kinds of the batches that settled last, each once. Some programs name a new kind in every few
   /// batches: what is known of all of them would be a long walk for each batch of a new one.
   std::array<BatchKind*, kKnownKinds> recent_{};
