@@ -38,6 +38,7 @@ struct Producer {
   bool blocked = false;                ///< it waits for memory that no submitted work frees
   bool waited = false;                 ///< its allocation had to wait
   Time soft{};                         ///< part of the stalls that is not in the sum yet
+  Time stalls{};                       ///< in the sum, since it last waited for memory
   Time stall{};                        ///< of this batch
   Time admitted{};
   Time submit{};  ///< from the beginning of this batch to its end, without waits
@@ -143,17 +144,15 @@ class Simulation {
     run_.duration = flight.end;
     if (run_.batches == RunResult::kWarmUp) memory_.reset_peak();
   }
-  /// How much earlier what its compute waited for could have ended. As the real rules see it.
+  /// How much earlier the copy that its compute waited for could have ended. As the real rules see
+  /// it where the compute stream is the busiest.
   [[nodiscard]] Time could_end_earlier(const Flight& flight) noexcept {
-    Time least = Time::max();
-    const auto limit = [&](Time& earlier, Time starved) {
-      least = std::min(least, control_.could_end_earlier(earlier, starved, flight.soft));
-    };
-    if (flight.shape.copy > Time{}) limit(copy_earlier_, flight.copy_starved);
-    if (flight.shape.collective > Time{}) {
-      limit(collective_earlier_, flight.collective_starved);
-    }
-    return least;
+    if (flight.shape.copy == Time{}) return Time::max();
+    return control_.could_end_earlier(copy_earlier_, flight.copy_starved, flight.soft);
+  }
+  /// The producer has waited where it would have waited without its stalls, too.
+  void forget_stalls(Producer& producer) noexcept {
+    control_.note_synchronized(std::exchange(producer.stalls, Time{}));
   }
   void attribute(const Flight& flight) {
     if (flight.sequence == 1) {
@@ -269,7 +268,9 @@ class Simulation {
     switch (verdict.wait) {
       case Verdict::Wait::kNone:
         producer.admitted = now_;
-        producer.flight.soft = soft_ += std::exchange(producer.soft, Time{});
+        producer.stalls += producer.soft;
+        producer.flight.soft = control_.note_held_back(std::exchange(producer.soft, Time{}));
+        if (producer.flight.waited_for_memory) forget_stalls(producer);
         producer.stage = Stage::kInputs;
         break;
       case Verdict::Wait::kDevice:
@@ -332,6 +333,7 @@ class Simulation {
       return true;
     }
     producer.waited = producer.flight.waited_for_memory = true;
+    forget_stalls(producer);
     if (bytes > memory_.budget()) {
       fail(index);
       return false;
@@ -417,7 +419,6 @@ class Simulation {
       gate_->freed(index, bytes, false);
     }
     if (producer.waited) gate_->allocated(index, {}, true);  // the rules hear that it waited
-    if (producer.flight.waited_for_memory) control_.note_waited_for_memory(producer.flight.soft);
     gate_->closed(index, nullptr, now_);
     ++run_.failed;
     producer.waited = false;
@@ -481,11 +482,9 @@ class Simulation {
   std::deque<std::size_t> line_;  ///< producers that wait for memory
   Time now_{};
   std::uint64_t begun_ = 0;
-  Time soft_{};  ///< sums of waits
-  Time hard_{};
+  Time hard_{};  ///< sum of waits
   Time hard_used_{};
   Time copy_earlier_{};  ///< RunAheadControl::could_end_earlier
-  Time collective_earlier_{};
   RunAheadControl control_;  ///< counts what this policy, whichever it is, has caused
   Bytes peak_before_{};
   std::vector<Time> stalls_;  ///< of each batch

@@ -1,6 +1,7 @@
 // Weir's own rules, called as Admission calls them.
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bench/simulate/gate.hpp"
@@ -14,7 +15,7 @@ AdmissionRules::Time on_clock(Time time) { return AdmissionRules::Time(time); }
 class WeirGate final : public Gate {
  public:
   WeirGate(const RunAhead& run_ahead, Memory& memory, std::size_t producers, bool beside_open)
-      : memory_(memory), rules_(run_ahead), places_(producers), beside_open_(beside_open) {}
+      : memory_(memory), rules_(run_ahead), places_(producers), stalls_(producers), beside_open_(beside_open) {}
 
   [[nodiscard]] Verdict ask(std::size_t producer, const BatchShape& shape, Time now) override {
     rules_.settle(passed_);
@@ -30,6 +31,8 @@ class WeirGate final : public Gate {
     place.decision = rules_.decide(state);
     if (place.decision == Decision::kAdmit || place.decision == Decision::kForce) {
       Ticket& ticket = rules_.admit(place, state.estimate, pressure);
+      stalls_[producer] += place.held_back;
+      if (place.waited_for_room) forget_stalls(producer);
       place = {};
       place.ticket = {&ticket, ticket.serial};
       wake_first();
@@ -54,6 +57,7 @@ class WeirGate final : public Gate {
 
   void allocated(std::size_t producer, Bytes bytes, bool waited) override {
     rules_.ledger().note_allocated(places_[producer].ticket, bytes, waited);
+    if (waited) forget_stalls(producer);
   }
   void freed(std::size_t producer, Bytes bytes, bool awaiting) override {
     rules_.ledger().note_freed(places_[producer].ticket, bytes, awaiting);
@@ -153,6 +157,9 @@ class WeirGate final : public Gate {
     return state;
   }
   void wake_first() { news_ = true; }
+  void forget_stalls(std::size_t producer) {
+    rules_.control().note_synchronized(std::exchange(stalls_[producer], Time{}));
+  }
 
   [[nodiscard]] Verdict wait_of(Place& place, Time now) {
     if (place.decision == Decision::kWaitTurn) {
@@ -175,6 +182,7 @@ class WeirGate final : public Gate {
   Memory& memory_;
   AdmissionRules rules_;
   std::vector<Place> places_;
+  std::vector<Time> stalls_;  ///< of each producer, since it last waited for memory
   const bool beside_open_;
   std::array<std::uint64_t, kStreamRoles> passed_{};
   bool news_ = false;

@@ -215,6 +215,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     Ticket& opened = rules_.admit(place, state.estimate, place.pressure, id.where, id.number);
     ticket = TicketRef{.ticket = &opened, .serial = opened.serial};
     if (place.held_back.count() != 0) own_stalls(serial_) += place.held_back;
+    if (place.waited_for_room) forget_stalls();
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
     note_admission(
@@ -409,8 +410,12 @@ void Admission::settle(const Points& passed) {
 void Admission::note_synchronized(TicketRef own) {
   settle();  // the gaps before are still charged to what was held back before
   const Lock lock(mutex_);
-  rules_.control().note_synchronized(std::exchange(own_stalls(serial_), {}));
+  forget_stalls();
   rules_.ledger().note_synchronized(own);
+}
+
+void Admission::forget_stalls() noexcept {
+  rules_.control().note_synchronized(std::exchange(own_stalls(serial_), {}));
 }
 
 bool Admission::let_forgotten_lapse() {

@@ -165,6 +165,8 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] Points look_at_device();
   /// Settles every batch whose points are passed.
   void settle(const Points& passed) WEIR_REQUIRES(mutex_);
+  /// The calling thread has waited where it would have waited without its stalls, too.
+  void forget_stalls() noexcept WEIR_REQUIRES(mutex_);
   void record_missing();
   /// Warns of a batch that was perhaps never closed, and stops reserving memory for it. Returns
   /// false if there is none.

@@ -24,6 +24,7 @@ struct Admission::Blocked : BlockedAllocation {
 void Admission::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
   Waking lock(mutex_);
   rules_.ledger().note_allocated(ref, bytes, waited);
+  if (waited) forget_stalls();
   // A waiter that looked after the pool gave the bytes and before this saw them twice: held, and
   // promised as well.
   wake_who_waits_for_open(lock, false);
@@ -32,6 +33,7 @@ void Admission::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
 void Admission::note_waited(TicketRef ref) {
   const Lock lock(mutex_);
   rules_.ledger().note_waited(ref);
+  forget_stalls();
 }
 
 void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {

@@ -31,6 +31,13 @@ bool was_ready(const Ticket& ticket, std::size_t role) {
   return true;
 }
 
+/// Returns how long copies of this kind are expected to take; zero if it has never settled.
+std::chrono::nanoseconds copy_of(const BatchKind& kind) {
+  return kind.device_time.at(index_of(StreamRole::kCopyIn));
+}
+
+bool is_copy(std::size_t role) { return role == index_of(StreamRole::kCopyIn); }
+
 std::chrono::nanoseconds queued_of(std::span<const Ledger::ProducerQueue> queues,
                                    std::uint64_t producer) {
   const auto queue =
@@ -72,7 +79,7 @@ double AdmissionRules::queued_with(const FairLine::Place& place, Queues queues) 
 }
 
 bool AdmissionRules::time_is_scarce() const noexcept {
-  const std::chrono::nanoseconds target = control_.statistics().target;
+  const auto target = control_.target(longest_copy()).time.value_or(std::chrono::nanoseconds{});
   return target.count() != 0 && ledger_.queued_and_open() >= target / 2;
 }
 
@@ -80,7 +87,7 @@ std::chrono::nanoseconds AdmissionRules::longest_copy() const noexcept {
   std::chrono::nanoseconds longest{};
   for (const FairLine::Place* place : line_.waiting()) {
     const BatchKind& kind = *static_cast<const Applicant*>(place)->kind;
-    longest = std::max(longest, ledger_.expected_copy(kind));
+    longest = std::max(longest, copy_of(kind));
   }
   return longest;
 }
@@ -152,28 +159,54 @@ Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& 
 void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points,
                            bool learn, Time now,
                            const std::array<std::uint64_t, kStreamRoles>& passed) {
-  const auto unused = ledger_.queued_behind(passed) - ledger_.expected_copy(*ticket.kind);
+  const auto unused = ledger_.queued_behind(passed) - copy_of(*ticket.kind);
   control_.note_unused(std::max(unused, std::chrono::nanoseconds{}));
   if (ticket.released && learn) control_.note_lead(now - *ticket.released);
-  if (!learn && ticket.waited_for_memory) control_.note_waited_for_memory(ticket.credit);
   ledger_.close(ticket, points, learn);
   // Here rather than on settling: the peak is known, and the producer's next place comes later.
   if (ticket.producer != 0) line_.correct(ticket.producer, ticket.estimate, ticket.peak);
 }
 
-RunBatch AdmissionRules::run_of(const Ticket& ticket) noexcept {
-  const auto busiest = static_cast<std::size_t>(
-      std::ranges::max_element(ticket.device_time, {}, read) - ticket.device_time.begin());
-  RunBatch run{.device_time = read(ticket.device_time.at(busiest)),
-               .gap = read(ticket.gap.at(busiest)),
-               .credit = ticket.credit,
-               .waited_for_memory = ticket.waited_for_memory};
-  if (was_ready(ticket, busiest)) run.gap = {};
+std::size_t AdmissionRules::note_busiest(const Ticket& ticket) noexcept {
+  std::size_t busiest = 0;
   for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    if (role == busiest || read(ticket.device_time.at(role)).count() == 0) continue;
-    const auto starved = read(ticket.starved.at(role));
-    run.gap =
-        std::min(run.gap, control_.could_end_earlier(earlier_.at(role), starved, ticket.credit));
+    busy_.at(role) += read(ticket.device_time.at(role)) - busy_.at(role) / 16;
+    if (busy_.at(role) > busy_.at(busiest)) busiest = role;
+  }
+  if (read(ticket.device_time.at(busiest)).count() != 0) return busiest;
+  return static_cast<std::size_t>(std::ranges::max_element(ticket.device_time, {}, read) -
+                                  ticket.device_time.begin());
+}
+
+std::chrono::nanoseconds AdmissionRules::lost_gap(const Ticket& ticket, std::size_t role) noexcept {
+  const auto starved = read(ticket.starved.at(role));
+  auto gap = read(ticket.gap.at(role));
+  if (is_copy(role)) return std::min(gap, starved);  // a copy waits for no other stream
+  if (was_ready(ticket, role)) gap = {};
+  const auto begun = read(ticket.begun.at(role));
+  for (std::size_t other = 0; other < kStreamRoles; ++other) {
+    if (other == role) continue;
+    const bool is_used = read(ticket.device_time.at(other)).count() != 0;
+    const bool is_before = is_used && read(ticket.begun.at(other)) < begun;
+    if (!is_copy(other)) {  // it ran meanwhile, and this stream waited for it
+      const auto ended = is_before ? read(ticket.ended.at(other)) : ended_.at(other);
+      gap = std::min(gap, std::max(begun - ended, std::chrono::nanoseconds{}));
+    }
+    if (!is_before) continue;
+    gap = std::min(gap, control_.could_end_earlier(
+                            earlier_.at(other), read(ticket.starved.at(other)), ticket.credit));
+  }
+  return gap;
+}
+
+RunBatch AdmissionRules::run_of(const Ticket& ticket) noexcept {
+  const std::size_t busiest = note_busiest(ticket);
+  const RunBatch run{.device_time = read(ticket.device_time.at(busiest)),
+                     .gap = lost_gap(ticket, busiest),
+                     .credit = ticket.credit,
+                     .waited_for_memory = ticket.waited_for_memory};
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    ended_.at(role) = std::max(ended_.at(role), read(ticket.ended.at(role)));
   }
   return run;
 }

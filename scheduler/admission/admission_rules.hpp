@@ -95,8 +95,14 @@ class AdmissionRules {
   [[nodiscard]] Bytes all_not_live(const Pressure& pressure) const;
   [[nodiscard]] Bytes estimate(const Applicant& batch, const Pressure& pressure) const;
 
-  /// Returns when the device ran the batch. The busiest stream's gap is lost time only if the batch
-  /// was not ready, and only as far as the tasks that it waited for could have ended earlier.
+  /// Returns the stream that the batches of late have kept busiest, of those that the batch uses.
+  /// Not its own busiest: a batch with a long copy delays the computes, which matter.
+  [[nodiscard]] std::size_t note_busiest(const Ticket& ticket) noexcept;
+  /// Returns the part of the stream's idle time before the batch that may be ours: in which it
+  /// waited for no other stream, or for tasks that could have ended earlier. None if the batch was
+  /// ready before.
+  [[nodiscard]] std::chrono::nanoseconds lost_gap(const Ticket& ticket, std::size_t role) noexcept;
+  /// Returns when the device ran the batch.
   [[nodiscard]] RunBatch run_of(const Ticket& ticket) noexcept;
 
   Ledger ledger_;
@@ -104,6 +110,8 @@ class AdmissionRules {
   RunAheadControl control_;
   std::chrono::nanoseconds ran_{};  ///< device time of all settled batches
   StreamTimes earlier_{};           ///< RunAheadControl::could_end_earlier
+  StreamTimes busy_{};              ///< device time of the batches of late
+  StreamTimes ended_{};             ///< of each stream's settled work, on the steady clock
 };
 
 }  // namespace weir

@@ -322,12 +322,6 @@ std::chrono::nanoseconds Ledger::expected_time(const BatchKind& kind) const noex
   return guess ? *std::ranges::max_element(*guess) : kUnknownTime;
 }
 
-std::chrono::nanoseconds Ledger::expected_copy(const BatchKind& kind) const noexcept {
-  const StreamTimes times =
-      kind.footprint ? kind.device_time : longest_known().value_or(StreamTimes{});
-  return times.at(index_of(StreamRole::kCopyIn));
-}
-
 std::optional<Point> Ledger::point_to_await(
     const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
   for (std::size_t i = submitted_.size() / 4; i < submitted_.size(); ++i) {

@@ -50,7 +50,7 @@ struct BatchKind {
   std::string name;
   std::optional<Bytes> footprint;   ///< see above; none before the first batch has settled
   std::optional<Bytes> given_back;  ///< decayed maximum; none before the second has settled
-  StreamTimes device_time{};        ///< moving average
+  StreamTimes device_time{};        ///< moving average; zero before the first batch has settled
   bool recent = false;              ///< Ledger::recent_ has it
   Ticket* last = nullptr;           ///< settled last; kept until the next one settles
 };
@@ -234,8 +234,6 @@ class Ledger {
   [[nodiscard]] std::span<const ProducerQueue> queues() const noexcept;
   /// Returns the expected device time of a batch of this kind.
   [[nodiscard]] std::chrono::nanoseconds expected_time(const BatchKind& kind) const noexcept;
-  /// Returns the same for its copies to the device. None, if no kind is known.
-  [[nodiscard]] std::chrono::nanoseconds expected_copy(const BatchKind& kind) const noexcept;
   [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
   /// Returns the point a held-back frontend waits for: not passed, and of the batch a quarter into
   /// the queue. With fewer than four submitted that is the oldest. With many, waking for each batch

@@ -48,15 +48,15 @@ void RunAheadControl::note_unused(Duration queued) noexcept {
 }
 
 void RunAheadControl::note_settled(const RunBatch& batch) noexcept {
-  if (batch.waited_for_memory) note_waited_for_memory(batch.credit);
-  const Duration caused = std::clamp(batch.credit - used_, Duration{}, batch.gap);
+  const Duration gap = batch.waited_for_memory ? Duration{} : batch.gap;
+  const Duration caused = std::clamp(batch.credit - used_, Duration{}, gap);
   used_ += caused;
   caused_idle_ += caused;
   margin_ += caused - take_allowed(caused);
   note_most();
 
-  const Duration more = allowed_ + batch.device_time / kIdlePart;
-  allowed_ = std::max(allowed_, std::min(more, batch.device_time * kMostIdleBatches));
+  average_ += (batch.device_time - average_) / (average_.count() != 0 ? 16 : 1);
+  allowed_ = std::min(allowed_ + batch.device_time / kIdlePart, average_ * kMostIdleBatches);
   ++window_.batches;
   window_.device_time += batch.device_time;
   if (window_.batches < kWindowBatches || window_.device_time < falling() * kWindowMargins) return;

@@ -8,18 +8,17 @@
 // - The lead is what it takes the host to deliver a batch after we let it go: the 95th percentile
 //   of the last 64 batches that were held back. A host that is never held back adds no sample, so a
 //   slow host never raises it.
-// - The copy is what the copies of a waiting batch are expected to take, of the one that asks or of
-//   one behind it: the queue has to hide its copy when its turn comes.
+// - The copy is what the copies of a waiting batch are expected to take, of any
+//   of them: the queue has to hide its copy when its turn comes.
 // - The margin grows by idle time of the device that we caused. We caused an idle gap only as far
 //   as we had held the host back before: each soft stall gives credit, and each gap uses it up. So
-//   the sum of what the margin grew by is the time lost against a frontend that nobody holds back.
-//   A batch that had to wait for memory would have had its gap anyway, and it would have waited as
-//   long had nobody been held back before: it got the memory when the device was done with earlier
-//   batches. So it uses up all credit. If such gaps counted, a full budget would raise the margin,
-//   which fills the budget even more.
+//   the sum of what we caused is the time lost against a frontend that nobody holds back.
+//   A batch that had to wait for memory would have had its gap anyway, and a frontend that nobody
+//   had held back would have waited there too. So a wait for memory uses up its frontend's credit.
+//   If such gaps counted, a full budget would raise the margin, which fills the budget even more.
 // - Of each 512 ns that the device runs, we may make it idle for 1 ns before the margin grows. A
 //   longer queue holds memory all the time, which a rare hiccup is not worth. What is not used is
-//   kept, up to four batches' time.
+//   kept, up to the time of four average batches.
 // - A window ends after 256 batches and 100 margins of device time. The margin then falls by half
 //   of itself, or of the least queue that was left unused in the window if that is less. If the
 //   fall was a mistake, the next gap costs at most what the margin fell by: 0.5% of the window.
@@ -66,6 +65,7 @@ class RunAheadControl {
   static constexpr int kWindowMargins = 100;
   static constexpr int kIdlePart = 512;  ///< of the device time, may be idle because of us
   static constexpr int kMostIdleBatches = 4;
+  static constexpr int kMostCarried = 8;  ///< batches, see could_end_earlier
 
   /// `chosen` is the target itself unless it adapts.
   explicit RunAheadControl(const RunAhead& chosen = {}) noexcept : chosen_(chosen) {}
@@ -83,13 +83,10 @@ class RunAheadControl {
   void note_unused(Duration queued) noexcept;
   /// Call once for each settled batch.
   void note_settled(const RunBatch& batch) noexcept;
-  /// Call after a frontend itself has waited for the device. Without us it would have waited there
-  /// too, so the `stalls` that it has had since it last waited cost nothing.
+  /// Call after a frontend itself has waited for the device, or for memory. Without us it would
+  /// have waited there too, until the same moment. So the `stalls` that it has had since it last
+  /// waited cost nothing.
   void note_synchronized(Duration stalls) noexcept { used_ = std::min(used_ + stalls, held_back_); }
-  /// Call if a batch was abandoned that had waited for memory; note_settled does it for others. A
-  /// frontend that nobody held back would have waited there too, so the stalls up to the batch's
-  /// `credit` cost nothing.
-  void note_waited_for_memory(Duration credit) noexcept { used_ = std::max(used_, credit); }
 
   /// Returns how much earlier a stream's task could have ended if nobody had been held back. Call
   /// once for each task of a stream that others wait for, before note_settled for its batch.
@@ -100,7 +97,8 @@ class RunAheadControl {
   /// without a pause could not have ended earlier, however long their batches were held back.
   [[nodiscard]] Duration could_end_earlier(Duration& earlier, Duration starved,
                                            Duration credit) const noexcept {
-    earlier = std::min(std::max(earlier, used_) + starved, credit);
+    const Duration carried = std::clamp(earlier, used_, used_ + average_ * kMostCarried);
+    earlier = std::min(carried + starved, credit);
     return std::max(earlier - used_, Duration{});
   }
 
@@ -122,6 +120,7 @@ class RunAheadControl {
   Duration held_back_{};  ///< sum of soft stalls
   Duration used_{};       ///< of held_back_
   Duration caused_idle_{};
+  Duration average_{};  ///< device time of a batch, moving
   Duration allowed_{};  ///< idle time that may be caused before the margin grows
   Duration most_{};
 
