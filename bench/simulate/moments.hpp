@@ -46,7 +46,8 @@ struct Moments {
   BatchDelays delays{};
   Time copy_enqueued{};
   Time enqueued{};
-  /// The last call in which its thread slept; none if `woken` is zero.
+  /// The call in which its thread slept longest; none if `woken` is zero.
+  Time asleep{};
   Time slept_from{};
   Time woken{};  ///< its end
   Time own{};    ///< what it did itself, if that is counted in `delays`

@@ -157,7 +157,10 @@ class RealRun {
     const Spent now = spent();
     const bool may_wait = policy_of(policy_) != Policy::kUnbounded;
     sum += host_time(from, now, may_wait);
-    if (may_wait && now.sleeps != from.sleeps) {
+    // Its longest sleep: it may also sleep for a moment where another thread has a lock.
+    const Time asleep = now.wall - from.wall - (now.cpu - from.cpu);
+    if (may_wait && now.sleeps != from.sleeps && asleep > moments.asleep) {
+      moments.asleep = asleep;
       // What a call to begin does after its wait is part of the delay: the rest is not hidden.
       const bool begins = &sum == &moments.delays.host;
       moments.slept_from = from.wall - start_.time_since_epoch();

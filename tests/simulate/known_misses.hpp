@@ -33,11 +33,6 @@ inline std::vector<Known> known_misses() {
       {"steady-0.1ms", "16", "memory, of two batches'", 3.151},
       {"steady-0.1ms", "devices", "of unbounded", 0.0037},
       {"steady-0.1ms", "devices", "memory, of two batches'", 3.151},
-      // A large batch needs the whole budget. So while it is computed, the next small batch cannot
-      // be copied: 0.4 ms in 40 ms. Backstop is faster since it starves the producer of large ones
-      // for the whole run (its Jain index is 0.50).
-      {"producers-1:10", "1", "of filling", 0.0032},
-      {"producers-1:10", "1", "behind backstop by", 0.0082},
   };
 }
 

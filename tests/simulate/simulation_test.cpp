@@ -290,11 +290,11 @@ TEST(Simulation, HandingOverOnlyToTheLastBatchIsAsFastAsTheFasterOfBoth) {
 TEST(Simulation, StartingInPartialRoomBesideOpenBatchesGainsNothingThatIsFair) {
   for (const char* of : {"producers-1:1", "producers-1:10"}) {
     for (const double least : {1.0, 1.25, 1.5, 2.0, 4.0}) {
-      const RunOptions options{.batches = 2000, .jitter = assumed_jitter()};
+      // Who begins the last batches of a short run is chance.
+      const RunOptions options{.batches = 5000, .jitter = assumed_jitter()};
       const RunResult throttled = run(of, "throttled", least, options);
       const RunResult beside = run(of, "beside-open", least, options);
       EXPECT_GE(throttled.jain, 0.99) << of << " at " << least;
-      if (beside.jain < 0.6) continue;  // it starves the producer of large batches, as backstop
       EXPECT_LE(beside.throughput(), throttled.throughput() * 1.0005) << of << " at " << least;
     }
   }
