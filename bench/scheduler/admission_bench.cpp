@@ -104,6 +104,7 @@ void report_median(benchmark::State& state, const WakeUp& wake_up) {
   constexpr int kWakeUps = 300;
   for ([[maybe_unused]] auto _ : state) {
     std::vector<double> seconds;
+    seconds.reserve(kWakeUps);
     for (int i = 0; i < kWakeUps; ++i) {
       seconds.push_back(std::chrono::duration<double>(wake_up()).count());
     }

@@ -8,10 +8,10 @@
 namespace weir {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using ConditionClock = std::chrono::steady_clock;
 
 /// A state, and threads that sleep until it is set.
-class Scene {
+class StateAwaited {
  public:
   void set() {
     {
@@ -31,7 +31,7 @@ class Scene {
     Lock lock(mutex_);
     return condition_.wait(lock, stop, [this] { return looks(); });
   }
-  bool sleep_until(Clock::time_point deadline, const std::stop_token& stop) {
+  bool sleep_until(ConditionClock::time_point deadline, const std::stop_token& stop) {
     Lock lock(mutex_);
     return condition_.wait_until(lock, stop, deadline, [this] { return looks(); });
   }
@@ -52,14 +52,15 @@ class Scene {
   bool looked_ = false;
 };
 
-constexpr std::chrono::milliseconds kSoon{10};
-constexpr std::chrono::hours kLate{1};
+constexpr std::chrono::milliseconds kConditionSoon{10};
+constexpr std::chrono::hours kConditionLate{1};
 
 TEST(Condition, WakesWhoSleepsWithoutAStop) {
   for (const bool has_deadline : {false, true}) {
-    Scene scene;
+    StateAwaited scene;
     std::thread sleeper([&] {
-      EXPECT_TRUE(has_deadline ? scene.sleep_until(Clock::now() + kLate, {}) : scene.sleep({}));
+      EXPECT_TRUE(has_deadline ? scene.sleep_until(ConditionClock::now() + kConditionLate, {})
+                               : scene.sleep({}));
     });
     scene.await_sleeper();
     scene.set();
@@ -68,7 +69,7 @@ TEST(Condition, WakesWhoSleepsWithoutAStop) {
 }
 
 TEST(Condition, WakesWhoSleepsPlainly) {
-  Scene scene;
+  StateAwaited scene;
   std::thread sleeper([&] { scene.sleep_plainly(); });
   scene.await_sleeper();
   scene.set();
@@ -78,10 +79,11 @@ TEST(Condition, WakesWhoSleepsPlainly) {
 TEST(Condition, WakesWhoCouldBeStopped) {
   for (const bool has_deadline : {false, true}) {
     const std::stop_source stop;
-    Scene scene;
+    StateAwaited scene;
     std::thread sleeper([&] {
-      EXPECT_TRUE(has_deadline ? scene.sleep_until(Clock::now() + kLate, stop.get_token())
-                               : scene.sleep(stop.get_token()));
+      EXPECT_TRUE(has_deadline
+                      ? scene.sleep_until(ConditionClock::now() + kConditionLate, stop.get_token())
+                      : scene.sleep(stop.get_token()));
     });
     scene.await_sleeper();
     scene.set();
@@ -91,7 +93,7 @@ TEST(Condition, WakesWhoCouldBeStopped) {
 
 TEST(Condition, WakesAllWhetherTheyCanBeStoppedOrNot) {
   const std::stop_source stop;
-  Scene scene;
+  StateAwaited scene;
   std::thread first([&] { EXPECT_TRUE(scene.sleep({})); });
   std::thread second([&] { EXPECT_TRUE(scene.sleep(stop.get_token())); });
   scene.await_sleeper();
@@ -103,10 +105,11 @@ TEST(Condition, WakesAllWhetherTheyCanBeStoppedOrNot) {
 TEST(Condition, AStopEndsTheSleep) {
   for (const bool has_deadline : {false, true}) {
     std::stop_source stop;
-    Scene scene;
+    StateAwaited scene;
     std::thread sleeper([&] {
-      EXPECT_FALSE(has_deadline ? scene.sleep_until(Clock::now() + kLate, stop.get_token())
-                                : scene.sleep(stop.get_token()));
+      EXPECT_FALSE(has_deadline
+                       ? scene.sleep_until(ConditionClock::now() + kConditionLate, stop.get_token())
+                       : scene.sleep(stop.get_token()));
     });
     scene.await_sleeper();
     stop.request_stop();
@@ -117,9 +120,9 @@ TEST(Condition, AStopEndsTheSleep) {
 
 TEST(Condition, ADeadlineEndsTheSleep) {
   const std::stop_source stop;
-  Scene scene;
-  EXPECT_FALSE(scene.sleep_until(Clock::now() + kSoon, {}));
-  EXPECT_FALSE(scene.sleep_until(Clock::now() + kSoon, stop.get_token()));
+  StateAwaited scene;
+  EXPECT_FALSE(scene.sleep_until(ConditionClock::now() + kConditionSoon, {}));
+  EXPECT_FALSE(scene.sleep_until(ConditionClock::now() + kConditionSoon, stop.get_token()));
 }
 
 TEST(Condition, HoldsTheLockAgainAfterTheSleep) {
@@ -127,12 +130,13 @@ TEST(Condition, HoldsTheLockAgainAfterTheSleep) {
   Condition condition;
   int value = 0;
   Lock lock(mutex);
-  EXPECT_FALSE(condition.wait_until(lock, {}, Clock::now() + kSoon, [] { return false; }));
+  EXPECT_FALSE(
+      condition.wait_until(lock, {}, ConditionClock::now() + kConditionSoon, [] { return false; }));
   std::thread other([&] {
     const Lock own(mutex);
     value = 1;
   });
-  std::this_thread::sleep_for(kSoon);
+  std::this_thread::sleep_for(kConditionSoon);
   EXPECT_EQ(value, 0) << "another thread had the lock";
   EXPECT_NE(held_lock_ranks(), 0U);
   lock.unlock();
