@@ -484,7 +484,7 @@ class Simulation {
   std::uint64_t begun_ = 0;
   Time hard_{};  ///< sum of waits
   Time hard_used_{};
-  Time copy_earlier_{};  ///< RunAheadControl::could_end_earlier
+  Time copy_earlier_{};      ///< RunAheadControl::could_end_earlier
   RunAheadControl control_;  ///< counts what this policy, whichever it is, has caused
   Bytes peak_before_{};
   std::vector<Time> stalls_;  ///< of each batch

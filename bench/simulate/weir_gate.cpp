@@ -15,7 +15,11 @@ AdmissionRules::Time on_clock(Time time) { return AdmissionRules::Time(time); }
 class WeirGate final : public Gate {
  public:
   WeirGate(const RunAhead& run_ahead, Memory& memory, std::size_t producers, bool beside_open)
-      : memory_(memory), rules_(run_ahead), places_(producers), stalls_(producers), beside_open_(beside_open) {}
+      : memory_(memory),
+        rules_(run_ahead),
+        places_(producers),
+        stalls_(producers),
+        beside_open_(beside_open) {}
 
   [[nodiscard]] Verdict ask(std::size_t producer, const BatchShape& shape, Time now) override {
     rules_.settle(passed_);

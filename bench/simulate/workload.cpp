@@ -79,6 +79,16 @@ std::vector<Workload> make_workloads() {
       {.name = "collectives",
        .about = "a collective of 0.4 batches on a second stream",
        .collective = 0.4},
+      {.name = "accumulation",
+       .about = "a collective of 0.8 batches after every eighth batch",
+       .load = 0.05,
+       .collective = 0.8,
+       .collective_every = 8},
+      {.name = "long-copies",
+       .about = "copies take half of the computes, and every tenth four times as long",
+       .load = 0.05,
+       .copy = 0.5,
+       .long_copy = 4},
       {.name = "hints-x10",
        .about = "a new kind every 200 batches, with hints ten times too large",
        .goal = Goal::kHints,
@@ -117,9 +127,12 @@ BatchShape Batches::next() {
   const Time compute = simulate::scaled(of.compute, size);
   shape.load = simulate::scaled(compute, of.load);
   shape.submit = simulate::scaled(compute, of.submit);
-  shape.copy = simulate::scaled(compute, of.copy);
+  const bool is_long = of.long_copy > 0 && index % 10 == 9;
+  shape.copy = simulate::scaled(compute, is_long ? of.long_copy : of.copy);
   shape.compute = compute;
-  shape.collective = simulate::scaled(compute, of.collective);
+  if (index % of.collective_every == of.collective_every - 1) {
+    shape.collective = simulate::scaled(compute, of.collective);
+  }
   if (of.burst > 0 && index > 0 && index % of.burst == 0) shape.load += of.pause;
   if (of.hint > 0) shape.hint = scaled(shape.peak(), of.hint);
   if (of.too_large > 0 && index % 10 == 9) {

@@ -25,8 +25,10 @@ struct Workload {
   Time compute = std::chrono::milliseconds(2);  ///< device time of a batch
   double load = 0.1;                            ///< host time before a batch
   double copy = 0.2;                            ///< of its inputs to the device, on the copy stream
+  double long_copy = 0;                         ///< every tenth copy; 0: as the others
   double submit = 0.005;                        ///< host time from its beginning to its end
   double collective = 0;                ///< on a second stream, from the middle of its compute
+  std::uint64_t collective_every = 1;   ///< batches
   Bytes inputs = mib(128);              ///< held from the beginning until it is computed
   Bytes work = mib(384);                ///< working set of its compute
   Bytes retained{};                     ///< outputs that are kept,

@@ -193,8 +193,8 @@ std::chrono::nanoseconds AdmissionRules::lost_gap(const Ticket& ticket, std::siz
       gap = std::min(gap, std::max(begun - ended, std::chrono::nanoseconds{}));
     }
     if (!is_before) continue;
-    gap = std::min(gap, control_.could_end_earlier(
-                            earlier_.at(other), read(ticket.starved.at(other)), ticket.credit));
+    gap = std::min(gap, control_.could_end_earlier(earlier_.at(other),
+                                                   read(ticket.starved.at(other)), ticket.credit));
   }
   return gap;
 }

@@ -25,7 +25,8 @@ AdmissionRules::Time at(std::chrono::nanoseconds time) { return AdmissionRules::
 class HeldBackRun {
  public:
   /// Runs a batch with one task on each stream, and returns how much of its idle time we caused.
-  std::chrono::nanoseconds caused(const TaskTime& copy, const TaskTime& compute) {
+  std::chrono::nanoseconds caused(const TaskTime& copy, const TaskTime& compute,
+                                  const TaskTime& collective = {}) {
     const auto before = rules_.control().statistics().caused_idle;
     Applicant batch;
     batch.held_back = milliseconds(10);
@@ -36,6 +37,7 @@ class HeldBackRun {
     rules_.close(ticket, {point}, true, {});
     ticket.note_ran(StreamRole::kCopyIn, copy);
     ticket.note_ran(StreamRole::kCompute, compute);
+    if (collective.device_time.count() != 0) ticket.note_ran(StreamRole::kCompute2, collective);
     rules_.settle({closed_});
     return rules_.control().statistics().caused_idle - before;
   }
@@ -51,8 +53,11 @@ class HeldBackRun {
 TEST(AdmissionRules, TheGapOfTheBusiestStreamIsOursIfTheOtherHadNothingToDoEither) {
   EXPECT_EQ(
       HeldBackRun().caused(
-          {.device_time = milliseconds(1), .starved = milliseconds(5)},
-          {.device_time = milliseconds(2), .gap = milliseconds(3), .starved = milliseconds(2)}),
+          {.device_time = milliseconds(1), .starved = milliseconds(5), .end = at(milliseconds(7))},
+          {.device_time = milliseconds(2),
+           .gap = milliseconds(3),
+           .starved = milliseconds(2),
+           .end = at(milliseconds(9))}),
       milliseconds(3));
 }
 
@@ -97,16 +102,76 @@ TEST(AdmissionRules, TheDevicesOwnGapsDoNotRaiseTheTarget) {
 }
 
 TEST(AdmissionRules, AGapInWhichTheCopiesRanWithoutAPauseIsNotOurs) {
-  EXPECT_EQ(HeldBackRun().caused({.device_time = milliseconds(1), .gap = milliseconds(4)},
-                                 {.device_time = milliseconds(2), .gap = milliseconds(3)}),
-            milliseconds(0));
+  EXPECT_EQ(
+      HeldBackRun().caused(
+          {.device_time = milliseconds(1), .gap = milliseconds(4), .end = at(milliseconds(7))},
+          {.device_time = milliseconds(2), .gap = milliseconds(3), .end = at(milliseconds(9))}),
+      milliseconds(0));
+}
+
+TEST(AdmissionRules, ACopyCouldHaveEndedEarlierByThePausesBeforeIt) {
+  HeldBackRun run;
+  const auto batch = [&](std::int64_t copied, std::int64_t starved, std::int64_t gap) {
+    return run.caused({.device_time = milliseconds(1),
+                       .gap = milliseconds(starved),
+                       .starved = milliseconds(starved),
+                       .end = at(milliseconds(copied))},
+                      {.device_time = milliseconds(2),
+                       .gap = milliseconds(gap),
+                       .end = at(milliseconds(copied + 2))});
+  };
+  EXPECT_EQ(batch(5, 3, 0), milliseconds(0)) << "late, but not too late";
+  EXPECT_EQ(batch(8, 1, 3), milliseconds(3)) << "the copy before it was late, too";
+  EXPECT_EQ(batch(11, 0, 3), milliseconds(1)) << "4 ms of pauses in all";
+  EXPECT_EQ(batch(14, 0, 3), milliseconds(0)) << "the copies run without a pause";
+}
+
+TEST(AdmissionRules, AGapInWhichAnotherComputeStreamRanIsNotOurs) {
+  HeldBackRun run;
+  const TaskTime no_copy{};
+  (void)run.caused(no_copy, {.device_time = milliseconds(2), .end = at(milliseconds(10))},
+                   {.device_time = milliseconds(6), .end = at(milliseconds(14))});
+  EXPECT_EQ(run.caused(no_copy, {.device_time = milliseconds(2),
+                                 .gap = milliseconds(5),
+                                 .starved = milliseconds(1),
+                                 .end = at(milliseconds(17))}),
+            milliseconds(1))
+      << "idle from 10 to 15, and the collective ran until 14";
+}
+
+TEST(AdmissionRules, ABatchWithALongCopyDelaysTheStreamThatIsBusyOtherwise) {
+  HeldBackRun run;
+  for (int i = 0; i < 20; ++i) {
+    (void)run.caused({.device_time = milliseconds(1), .end = at(milliseconds(2 * i + 1))},
+                     {.device_time = milliseconds(2), .end = at(milliseconds(2 * i + 3))});
+  }
+  EXPECT_EQ(
+      run.caused(
+          {.device_time = milliseconds(8),
+           .gap = milliseconds(2),
+           .starved = milliseconds(2),
+           .end = at(milliseconds(49))},
+          {.device_time = milliseconds(2), .gap = milliseconds(8), .end = at(milliseconds(51))}),
+      milliseconds(2))
+      << "the computes stood, and the copy could have begun 2 ms earlier";
+}
+
+TEST(AdmissionRules, WhereCopiesAreTheBusiestTheirOwnPausesAreLost) {
+  EXPECT_EQ(HeldBackRun().caused({.device_time = milliseconds(5),
+                                  .gap = milliseconds(3),
+                                  .starved = milliseconds(2),
+                                  .end = at(milliseconds(8))},
+                                 {.device_time = milliseconds(1), .end = at(milliseconds(9))}),
+            milliseconds(2))
+      << "in the third it waited, for memory that was handed over";
 }
 
 TEST(AdmissionRules, AStreamThatTheBatchDoesNotUseHasNoSay) {
-  EXPECT_EQ(
-      HeldBackRun().caused(
-          {}, {.device_time = milliseconds(2), .gap = milliseconds(3), .starved = milliseconds(3)}),
-      milliseconds(3));
+  EXPECT_EQ(HeldBackRun().caused({}, {.device_time = milliseconds(2),
+                                      .gap = milliseconds(3),
+                                      .starved = milliseconds(3),
+                                      .end = at(milliseconds(9))}),
+            milliseconds(3));
 }
 
 TEST(AdmissionRules, TheGapOfAStreamThatIsNotTheBusiestDoesNotCount) {
@@ -298,17 +363,26 @@ TEST(AdmissionRules, QueueThatHidesItsCopyIsNotUnused) {
       rules.close(ticket, {Point{.stream = StreamId{1}, .sequence = ++point}}, true, {});
       return ticket;
     };
+    milliseconds now(100);
     const auto settle = [&](Ticket& ticket, milliseconds gap) {
-      const milliseconds copy(copies ? 10 : 0);
-      ticket.note_ran(StreamRole::kCopyIn, {.device_time = copy, .gap = gap, .starved = gap});
-      ticket.note_ran(StreamRole::kCompute,
-                      {.device_time = milliseconds(10), .gap = gap, .starved = gap});
+      now += milliseconds(10);
+      ticket.note_ran(StreamRole::kCopyIn, {.device_time = milliseconds(copies ? 10 : 0),
+                                            .gap = gap,
+                                            .starved = gap,
+                                            .end = at(now)});
+      ticket.note_ran(StreamRole::kCompute, {.device_time = milliseconds(10),
+                                             .gap = gap,
+                                             .starved = gap,
+                                             .end = at(now + milliseconds(10))});
       rules.settle({point - 2});
     };
     std::deque<Ticket*> queue;
     for (int i = 0; i < 3; ++i) queue.push_back(&submit(milliseconds(10)));
     for (int i = 0; i < 2'000; ++i) {
       settle(*queue.front(), milliseconds(i == 0 ? 10 : 0));
+      if (i == 0) {
+        ASSERT_EQ(rules.control().statistics().margin, milliseconds(10));
+      }
       queue.pop_front();
       queue.push_back(&submit({}));
     }
