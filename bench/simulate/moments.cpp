@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <ctime>
+#include <iterator>
 
 namespace weir::simulate {
 namespace {

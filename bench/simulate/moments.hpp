@@ -2,8 +2,6 @@
 
 // What a real run records of its batches, and the jitter that follows from it.
 
-#include <time.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Tests the program weir-simulate ($1): what it prints, draws and refuses.
+# Tests the program weir-simulate ($1): what it prints, draws and refuses. And that weir-simulate-real
+# ($2) prints its summary, and records delays that weir-simulate reads.
 set -euo pipefail
 simulate=$1
+real=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -31,6 +33,15 @@ grep -q '</svg>' "$scratch/a.svg" || wrong "--svg is complete"
 grep -q 'run-ahead target (ms)' "$scratch/t.svg" || wrong "--svg-of target shows the target"
 "$simulate" --batches 10 --workload bursts --budget 4 --json - | head -c 1 | grep -q '\[' ||
   wrong "--json - prints JSON alone"
+
+"$real" --workload steady-2ms --budget 4 --policy throttled --rounds 1 --record "$scratch/jitter" >"$scratch/real"
+grep -q '^all workloads: rows within 3%: time [01] of 1 (worst .*), held [01] of 1 .*, peak [01] of 1 ' "$scratch/real" ||
+  wrong "weir-simulate-real sums up its rows"
+for delay in wake_up host submit copy device; do
+  grep -q "^$delay [0-9]* [0-9]* [0-9]*$" "$scratch/jitter" || wrong "--record has delays of $delay"
+done
+"$simulate" --batches 10 --workload bursts --budget 4 --jitter "$scratch/jitter" >/dev/null ||
+  wrong "--jitter reads what was recorded"
 
 # --check: 0 where throttled keeps its bounds, 1 and which it misses where it does not.
 "$simulate" --check --batches 2000 --workload steady-2ms --budget 4 >/dev/null ||
