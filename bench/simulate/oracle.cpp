@@ -64,7 +64,9 @@ std::vector<Change> changes_of(const std::vector<BatchRecord>& records) {
     // Taken half way between admission and close. The stream's working sets follow each other.
     const Time works = std::max(record.admitted, flight.begin - shape.submit / 2);
     changes.push_back({works, true, {}, shape.work});
-    changes.push_back({flight.end, false, shape.inputs, shape.work});
+    changes.push_back({flight.computed, false, {}, shape.work});
+    changes.push_back(
+        {flight.end, false, shape.inputs, {}});  // its collective may need them longer
     if (shape.retained > Bytes{} && record.kept_until > Time{}) {
       changes.push_back({std::max(record.kept_until, flight.end), false, shape.retained, {}});
     }
