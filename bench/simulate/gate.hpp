@@ -95,7 +95,7 @@ struct PolicyChoice {
   /// Only the rule knows the budget: memory itself is unlimited.
   bool may_exceed = false;
   HandOver hand_over = HandOver::kLast;
-  /// What is freed serves who has waited longest for memory, as in weir's pools.
+  /// Freed memory goes to the batch that has waited longest for memory, as in weir's pools.
   bool in_turn = true;
 };
 

@@ -26,7 +26,7 @@ struct JitterSamples {
   [[nodiscard]] Jitter distributions() const;
 };
 
-/// What the calling thread has spent so far.
+/// Times and sleeps of the calling thread so far.
 struct Spent {
   Time wall{};  ///< since the epoch of the steady clock
   Time cpu{};

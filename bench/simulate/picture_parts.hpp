@@ -1,6 +1,6 @@
 #pragma once
 
-// What the pictures are made of: SVG texts and lines, and a plot of values over time.
+// Parts of the pictures: SVG texts and lines, and a plot of values over time.
 
 #include <algorithm>
 #include <string>

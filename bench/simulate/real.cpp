@@ -136,7 +136,7 @@ class RealRun {
       const std::uint64_t between = handovers();
       moments.copy_is_handed_over = between != before;
       const Tensor work = scheduler_.empty(shape_of(shape.work), "work");
-      // What a batch keeps is an output: the compute writes it too.
+      // A batch keeps an output. Its compute writes it.
       std::vector<Tensor> outputs{work};
       if (workload_.retain > 0) outputs.push_back(kept.back());
       spend_own(shape.submit - half);
@@ -161,7 +161,8 @@ class RealRun {
     const Time asleep = now.wall - from.wall - (now.cpu - from.cpu);
     if (may_wait && now.sleeps != from.sleeps && asleep > moments.asleep) {
       moments.asleep = asleep;
-      // What a call to begin does after its wait is part of the delay: the rest is not hidden.
+      // The work of begin_batch after its wait delays the batch. The work before it is hidden by
+      // the wait.
       const bool begins = &sum == &moments.delays.host;
       moments.slept_from = from.wall - start_.time_since_epoch();
       moments.woken = now.wall - start_.time_since_epoch();
