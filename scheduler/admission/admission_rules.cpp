@@ -185,7 +185,7 @@ std::chrono::nanoseconds AdmissionRules::lost_gap(const Ticket& ticket, std::siz
   if (was_ready(ticket, role)) gap = {};
   const auto begun = read(ticket.begun.at(role));
   for (std::size_t other = 0; other < kStreamRoles; ++other) {
-    if (other == role) continue;
+    if (other == role || other == index_of(StreamRole::kCopyOut)) continue;  // nobody waits for it
     const bool is_used = read(ticket.device_time.at(other)).count() != 0;
     const bool is_before = is_used && read(ticket.begun.at(other)) < begun;
     if (!is_copy(other)) {  // it ran meanwhile, and this stream waited for it

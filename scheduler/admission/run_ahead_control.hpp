@@ -8,8 +8,8 @@
 // - The lead is what it takes the host to deliver a batch after we let it go: the 95th percentile
 //   of the last 64 batches that were held back. A host that is never held back adds no sample, so a
 //   slow host never raises it.
-// - The copy is what the copies of a waiting batch are expected to take, of any
-//   of them: the queue has to hide its copy when its turn comes.
+// - The copy is the longest that the copies of a waiting batch are expected to take: the queue has
+//   to hide them when its turn comes.
 // - The margin grows by idle time of the device that we caused. We caused an idle gap only as far
 //   as we had held the host back before: each soft stall gives credit, and each gap uses it up. So
 //   the sum of what we caused is the time lost against a frontend that nobody holds back.
@@ -95,6 +95,8 @@ class RunAheadControl {
   /// the stalls. `starved`: TaskTime::starved of the task. Each such pause could have been left
   /// out, but no task could be enqueued earlier than by its batch's `credit`. Copies that run
   /// without a pause could not have ended earlier, however long their batches were held back.
+  /// Earlier pauses count up to the time of kMostCarried average batches: with all of them the
+  /// target would grow for long once the copies take longer than the computes.
   [[nodiscard]] Duration could_end_earlier(Duration& earlier, Duration starved,
                                            Duration credit) const noexcept {
     const Duration carried = std::clamp(earlier, used_, used_ + average_ * kMostCarried);

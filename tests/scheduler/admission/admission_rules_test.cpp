@@ -26,7 +26,8 @@ class HeldBackRun {
  public:
   /// Runs a batch with one task on each stream, and returns how much of its idle time we caused.
   std::chrono::nanoseconds caused(const TaskTime& copy, const TaskTime& compute,
-                                  const TaskTime& collective = {}) {
+                                  const TaskTime& further = {},
+                                  StreamRole its_role = StreamRole::kCompute2) {
     const auto before = rules_.control().statistics().caused_idle;
     Applicant batch;
     batch.held_back = milliseconds(10);
@@ -37,7 +38,7 @@ class HeldBackRun {
     rules_.close(ticket, {point}, true, {});
     ticket.note_ran(StreamRole::kCopyIn, copy);
     ticket.note_ran(StreamRole::kCompute, compute);
-    if (collective.device_time.count() != 0) ticket.note_ran(StreamRole::kCompute2, collective);
+    if (further.device_time.count() != 0) ticket.note_ran(its_role, further);
     rules_.settle({closed_});
     return rules_.control().statistics().caused_idle - before;
   }
@@ -137,6 +138,20 @@ TEST(AdmissionRules, AGapInWhichAnotherComputeStreamRanIsNotOurs) {
                                  .end = at(milliseconds(17))}),
             milliseconds(1))
       << "idle from 10 to 15, and the collective ran until 14";
+}
+
+TEST(AdmissionRules, AGapInWhichResultsWereCopiedToTheHostIsOurs) {
+  HeldBackRun run;
+  const TaskTime no_copy{};
+  (void)run.caused(no_copy, {.device_time = milliseconds(2), .end = at(milliseconds(10))},
+                   {.device_time = milliseconds(6), .end = at(milliseconds(16))},
+                   StreamRole::kCopyOut);
+  EXPECT_EQ(run.caused(no_copy, {.device_time = milliseconds(2),
+                                 .gap = milliseconds(5),
+                                 .starved = milliseconds(5),
+                                 .end = at(milliseconds(17))}),
+            milliseconds(5))
+      << "the compute did not wait for the copy of the batch before";
 }
 
 TEST(AdmissionRules, ABatchWithALongCopyDelaysTheStreamThatIsBusyOtherwise) {
