@@ -56,17 +56,16 @@ SparseBatch unpack(std::span<const float> words, const PackedSizes& sizes, Spars
   // Only views of const leave here.
   const SparseBatchParts p =
       parts_of({const_cast<float*>(words.data()), words.size()}, sizes);  // NOLINT
-  return {.rows = {.columns = widths.columns,
-                   .starts = p.row_starts,
-                   .indices = p.row_indices,
-                   .values = p.row_values},
-          .columns = {.touched = p.touched,
-                      .starts = p.column_starts,
-                      .rows = p.column_rows,
-                      .values = p.column_values},
-          .labels = {.classes = widths.classes,
-                     .starts = p.label_starts,
-                     .indices = p.label_indices}};
+  return {
+      .rows = {.columns = widths.columns,
+               .starts = p.row_starts,
+               .indices = p.row_indices,
+               .values = p.row_values},
+      .columns = {.touched = p.touched,
+                  .starts = p.column_starts,
+                  .rows = p.column_rows,
+                  .values = p.column_values},
+      .labels = {.classes = widths.classes, .starts = p.label_starts, .indices = p.label_indices}};
 }
 
 }  // namespace weir
