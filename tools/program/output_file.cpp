@@ -1,10 +1,12 @@
 #include "tools/program/output_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -91,8 +93,8 @@ void require_apart_from_streams(const NamedPath& output) {
                                  : "a separate file: messages go to standard error");
 }
 
-OutputFile::OutputFile(std::string option, std::string path)
-    : option_(std::move(option)), path_(std::move(path)) {
+OutputFile::OutputFile(std::string option, std::string path, Beside beside)
+    : option_(std::move(option)), path_(std::move(path)), beside_(beside) {
   if (path_.empty()) fail(ENOENT);
   if (path_ == kStandardStream) {
     use_stream(STDOUT_FILENO);
@@ -126,12 +128,10 @@ void OutputFile::use_stream(int stream) {
 OutputFile::~OutputFile() { close_partial(); }
 
 void OutputFile::open_partial() {
-  partial_ = target_ + ".XXXXXX";
-  descriptor_ = mkostemp(partial_.data(), O_CLOEXEC);
-  if (descriptor_ < 0) {
-    const int error = errno;
-    partial_.clear();
-    fail(error);
+  if (beside_ == Beside::kAnyName) {
+    open_any_name();
+  } else {
+    open_one_name();
   }
   struct stat status {};
   const mode_t mask = umask(0);
@@ -140,10 +140,51 @@ void OutputFile::open_partial() {
   (void)fchmod(descriptor_, exists ? status.st_mode & 0777U : 0666U & ~mask);
 }
 
+void OutputFile::open_any_name() {
+  partial_ = target_ + ".XXXXXX";
+  descriptor_ = mkostemp(partial_.data(), O_CLOEXEC);
+  if (descriptor_ >= 0) return;
+  const int error = errno;
+  partial_.clear();
+  fail(error);
+}
+
+void OutputFile::open_one_name() {
+  const std::string name = target_ + ".partial";
+  do {  // another process ended its file between our calls each time that this repeats
+    // Without O_NONBLOCK, opening a fifo would block until it has a reader.
+    const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
+    descriptor_ = open(name.c_str(), flags, 0600);
+    if (descriptor_ < 0) fail(errno);
+    if (!is_regular(descriptor_)) {
+      close(std::exchange(descriptor_, -1));
+      fail(EEXIST);
+    }
+  } while (!own_partial(name));
+  partial_ = name;
+  if (ftruncate(descriptor_, 0) == 0) return;
+  const int error = errno;
+  close_partial();
+  fail(error);
+}
+
+bool OutputFile::own_partial(const std::string& name) {
+  // The system releases the lock with the process, whatever ends it.
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    close(std::exchange(descriptor_, -1));
+    if (error != EWOULDBLOCK) fail(error);
+    refuse(option_, path_, "a file that no other process writes now");
+  }
+  return find_output(name).identity == identity_of(descriptor_);
+}
+
+// The file goes before its lock: who gets the lock then finds that the name is gone.
 void OutputFile::close_partial() noexcept {
-  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
   if (!partial_.empty()) unlink(partial_.c_str());
   partial_.clear();
+  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
 }
 
 void OutputFile::fail(int error) const {
@@ -161,15 +202,52 @@ void OutputFile::write_all(std::string_view contents) const {
 }
 
 void OutputFile::commit(std::string_view contents) {
-  if (target_.empty()) {
-    write_all(contents);
-    return;
-  }
+  begin();
+  append(contents);
+  commit();
+}
+
+void OutputFile::begin() {
+  if (target_.empty()) return;
+  close_partial();
   open_partial();
-  write_all(contents);
-  if (fsync(descriptor_) != 0) fail(errno);
+}
+
+void OutputFile::append(std::string_view contents) {
+  try {
+    write_all(contents);
+  } catch (...) {
+    discard();
+    throw;
+  }
+}
+
+void OutputFile::commit() {
+  if (target_.empty()) return;
+  try {
+    if (fsync(descriptor_) != 0) fail(errno);
+    replace_target();
+  } catch (...) {
+    discard();
+    throw;
+  }
+  close(std::exchange(descriptor_, -1));
+}
+
+void OutputFile::discard() noexcept {
+  if (!target_.empty()) close_partial();
+}
+
+void OutputFile::replace_target() {
   if (rename(partial_.c_str(), target_.c_str()) != 0) fail(errno);
   partial_.clear();
+  const std::string folder = std::filesystem::path(target_).parent_path().string();
+  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return;  // a folder without read permission: nothing can be asked of it
+  const bool durable = fsync(opened) == 0 || errno == EINVAL;  // EINVAL: has no such thing
+  const int error = errno;
+  close(opened);
+  if (!durable) fail(error);
 }
 
 }  // namespace weir

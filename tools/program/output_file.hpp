@@ -28,14 +28,22 @@ void require_apart_from_streams(const NamedPath& output);
 
 class OutputFile {
  public:
+  /// The file beside the target in which new contents wait to replace the old.
+  enum class Beside {
+    kAnyName,  ///< a new name each time: several processes may write the target at once
+    /// `TARGET.partial`, for large contents: what a killed process left there is written over. Only
+    /// one process at a time may write the target.
+    kOneName,
+  };
+
   /// Checks now that `path` can be written, so that nothing is computed in vain. Throws UsageError
-  /// with `option`, the path and the reason. Creates no file beside the target before `commit`, so
-  /// a killed process leaves nothing behind.
+  /// with `option`, the path and the reason. Creates no file beside the target before `commit` or
+  /// `begin`, so a process killed before leaves nothing behind.
   ///
   /// Keeps a link, and replaces or creates its target. Writes to terminals, pipes, /dev/null and
   /// the file behind standard output or standard error in place. Never replaces or creates anything
   /// under /dev and /proc. `-` is standard output.
-  OutputFile(std::string option, std::string path);
+  OutputFile(std::string option, std::string path, Beside beside = Beside::kAnyName);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -43,16 +51,31 @@ class OutputFile {
   /// Replaces the file's contents. Throws UsageError and keeps the old file if that fails.
   void commit(std::string_view contents);
 
+  /// The same in pieces: `begin`, `append` each piece, `commit`. If one of them throws, or with
+  /// `discard` instead of `commit`, nothing new is left and the old file stays.
+  void begin();
+  void append(std::string_view contents);
+  /// Makes the new contents durable, then replaces the old. If the folder cannot be made durable
+  /// this throws, too, although the file has the new contents.
+  void commit();
+  void discard() noexcept;
+
  private:
   void use_stream(int stream);
   /// Opens a file beside the target as `descriptor_`.
   void open_partial();
+  void open_any_name();
+  void open_one_name();
+  /// Locks the open file and returns whether it is still the one of that name.
+  [[nodiscard]] bool own_partial(const std::string& name);
   void close_partial() noexcept;
   void write_all(std::string_view contents) const;
+  void replace_target();
   [[noreturn]] void fail(int error) const;
 
   const std::string option_;
   const std::string path_;
+  const Beside beside_;
   std::string target_;   ///< the end of `path_`'s links; empty if it is written in place
   std::string partial_;  ///< while it exists
   int descriptor_ = -1;
