@@ -182,22 +182,46 @@ class Scheduler::HostBuffer {
 };
 
 std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
+  const std::size_t elements = state_of(tensor, "read").shape.elements();
+  const auto buffer = read_back(tensor, 0, elements, where);
+  return {buffer->data(), buffer->data() + elements};
+}
+
+void Scheduler::read(const Tensor& tensor, std::size_t first, std::span<float> out,
+                     CallSite where) {
+  require_elements(tensor, "read", first, out.size());
+  if (out.empty()) return;
+  const auto buffer = read_back(tensor, first, out.size(), where);
+  std::ranges::copy(std::span(buffer->data(), out.size()), out.begin());
+}
+
+void Scheduler::require_elements(const Tensor& tensor, std::string_view what, std::size_t first,
+                                 std::size_t count) const {
+  const Shape& shape = state_of(tensor, what).shape;
+  const std::size_t elements = shape.elements();
+  if (first <= elements && count <= elements - first) return;
+  throw UsageError(std::string(what) + ": " + std::to_string(count) + " elements from element " +
+                   std::to_string(first) + " on, of a tensor of " + shape.to_string());
+}
+
+std::shared_ptr<Scheduler::HostBuffer> Scheduler::read_back(const Tensor& tensor, std::size_t first,
+                                                            std::size_t count, CallSite where) {
   refuse_device_thread("read");
   const Barrier barrier("read", where, device_.timeline_source());
-  const Shape& shape = state_of(tensor, "read").shape;
+  const Bytes size{count * sizeof(float)};
   const bool catches_up = !device_.progress().reached(written(tensor));
-  const auto buffer = std::make_shared<HostBuffer>(
-      host_pool_, shape.bytes(), device_.stream(StreamRole::kCopyOut), "read", owner_here(), where);
+  auto buffer = std::make_shared<HostBuffer>(host_pool_, size, device_.stream(StreamRole::kCopyOut),
+                                             "read", owner_here(), where);
   submit(
       "read", {.reads = {tensor}, .stream = StreamRole::kCopyOut},
-      [buffer](Stream& stream, Inputs in, Outputs /*out*/) {
-        stream.copy(buffer->data(), in[0].data(), {in[0].size_bytes()});
+      [buffer, first, size](Stream& stream, Inputs in, Outputs /*out*/) {
+        stream.copy(buffer->data(), in[0].subspan(first).data(), size);
         buffer->copied = true;
       },
       where);
   (void)device_.progress().wait(last_submitted(StreamRole::kCopyOut), {});
   if (catches_up) admission_.note_synchronized(owner_here().batch);
-  if (buffer->copied) return {buffer->data(), buffer->data() + shape.elements()};
+  if (buffer->copied) return buffer;
   if (auto error = table_->error(state_of(tensor, "read"))) std::rethrow_exception(error);
   throw Error("read: the contents were lost to an error and have been overwritten since");
 }
@@ -240,6 +264,21 @@ Tensor Scheduler::copy_in_to(const Owner& owner, std::span<const float> host, co
       },
       where);
   return tensor;
+}
+
+void Scheduler::write(const Tensor& tensor, std::size_t first, std::span<const float> host,
+                      CallSite where) {
+  require_elements(tensor, "write", first, host.size());
+  if (host.empty()) return;
+  const Owner owner = owner_here();
+  const std::shared_ptr<HostBuffer> buffer = make_copyable(host, owner, where);
+  const auto copy = [first, host, buffer](Stream& stream, Inputs /*in*/, Outputs out) {
+    stream.copy(out[0].subspan(first).data(), host.data(), {host.size_bytes()});
+  };
+  // What was there stays where it is not written: an update in place, so its error stays, too.
+  const std::span<const Tensor> before(&tensor, written(tensor).sequence != 0 ? 1 : 0);
+  submit_to(owner, "write", {.reads = before, .writes = {tensor}, .stream = StreamRole::kCopyIn},
+            copy, where);
 }
 
 Point Scheduler::written(const Tensor& tensor) {

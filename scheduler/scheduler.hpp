@@ -132,6 +132,12 @@ class Scheduler {
                                std::string_view label = "copy_in",
                                CallSite where = CallSite::here());
 
+  /// Writes `host` over the elements of `tensor` from `first` on, in order on the copy-in stream. A
+  /// tensor without memory gets it, not cleared. Throws UsageError if it has no such elements. For
+  /// `host` the rule of copy_in holds.
+  void write(const Tensor& tensor, std::size_t first, std::span<const float> host,
+             CallSite where = CallSite::here());
+
   /// Returns the point at which the last submitted write of `tensor` is done.
   [[nodiscard]] Point written(const Tensor& tensor);
   /// Whether the device has passed `point`. Does not wait.
@@ -144,11 +150,20 @@ class Scheduler {
   void wait_all(CallSite where = CallSite::here());
   /// Returns the contents, after all submitted writes. Waits and throws as `wait` does.
   [[nodiscard]] std::vector<float> read(const Tensor& tensor, CallSite where = CallSite::here());
+  /// Copies the elements from `first` on to `out`, in the same way. A large tensor is so read in
+  /// pieces, with host memory for one piece. Throws UsageError if it has no such elements.
+  void read(const Tensor& tensor, std::size_t first, std::span<float> out,
+            CallSite where = CallSite::here());
 
   /// Returns the pool's statistics, after settling what the device has finished. Does not wait.
   [[nodiscard]] MemoryInfo memory_info();
   /// Returns stalls and batches so far, from one moment.
   [[nodiscard]] AdmissionStatistics admission() const { return admission_.statistics(); }
+  /// Returns the footprint that the next batch of this kind is expected to have: what the kind has
+  /// shown, before that the largest known kind's; none while no batch has ended.
+  [[nodiscard]] std::optional<Bytes> expected_footprint(std::string_view kind) {
+    return admission_.expected(kind);
+  }
   /// Returns the waits after batches under the policy `barrier`.
   [[nodiscard]] Stalls barriers() const;
   /// Returns the number of operations enqueued so far, including those of `copy_in` and `read`.
@@ -180,6 +195,12 @@ class Scheduler {
   [[nodiscard]] std::shared_ptr<HostBuffer> make_copyable(std::span<const float>& host,
                                                           const Owner& owner, CallSite where);
   [[nodiscard]] TensorState& state_of(const Tensor& tensor, std::string_view what) const;
+  /// Throws UsageError unless `tensor` has these elements.
+  void require_elements(const Tensor& tensor, std::string_view what, std::size_t first,
+                        std::size_t count) const;
+  /// Returns a host copy of these elements; waits and throws as `read` does.
+  [[nodiscard]] std::shared_ptr<HostBuffer> read_back(const Tensor& tensor, std::size_t first,
+                                                      std::size_t count, CallSite where);
   void allocate_outputs(Operation& operation, StreamRole role, const Owner& owner);
   [[nodiscard]] bool try_enqueue(Operation& operation, const Uses& uses, const Owner& owner);
   /// Whether a running closure must finish before `uses`.

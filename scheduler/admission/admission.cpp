@@ -506,4 +506,11 @@ AdmissionStatistics Admission::statistics() const {
   return counts;
 }
 
+std::optional<Bytes> Admission::expected(std::string_view kind) {
+  settle();
+  const Lock lock(mutex_);
+  Ledger& ledger = rules_.ledger();
+  return ledger.expected(ledger.kind(kind), {});
+}
+
 }  // namespace weir

@@ -124,6 +124,8 @@ class Admission final : public BudgetUser, private TimelineSource {
   void limit_to_use(BudgetLimit& limit) noexcept override;
 
   [[nodiscard]] AdmissionStatistics statistics() const;
+  /// Returns what the next batch of the kind is expected to hold; see Ledger::expected.
+  [[nodiscard]] std::optional<Bytes> expected(std::string_view kind);
 
  private:
   /// A batch's number in the process, and where it was begun.

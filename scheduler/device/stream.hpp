@@ -43,7 +43,8 @@ class Stream {
 
   [[nodiscard]] StreamId id() const noexcept { return id_; }        ///< unique
   [[nodiscard]] StreamRole role() const noexcept { return role_; }  ///< its purpose
-  /// Copies in stream order between host and device memory, in either direction.
+  /// Copies in stream order between host and device memory, in either direction, or within the
+  /// device.
   virtual void copy(void* to, const void* from, Bytes size) = 0;
 
  private:
