@@ -75,6 +75,17 @@ void InputFile::read_to(std::size_t end) {
   }
 }
 
+void InputFile::read_at(std::size_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t count = pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(errno);
+    if (count == 0) refuse_at(offset, std::to_string(size_) + " bytes", "the end of the file");
+    out = out.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::size_t>(count);
+  }
+}
+
 void InputFile::fail(int error) const {
   throw UsageError(option_ + ": " + path_ + ": cannot be read (" +
                    std::generic_category().message(error) + ")");

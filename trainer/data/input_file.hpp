@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ class InputFile {
   void load();
   /// The same, and returns the bytes from `begin` on; `bytes` is empty afterwards.
   [[nodiscard]] std::vector<std::uint8_t> take_from(std::size_t begin);
+  /// Reads the bytes from `offset` on into `out`, whatever `bytes` has. The same errors.
+  void read_at(std::size_t offset, std::span<std::byte> out) const;
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const std::vector<std::uint8_t>& bytes() const noexcept { return bytes_; }

@@ -1,0 +1,150 @@
+#include "trainer/checkpoint/checkpoint_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "tools/program/numbers.hpp"
+#include "tools/program/printable.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kVersionOffset = kCheckpointMagic.size();
+constexpr std::size_t kLengthOffset = kVersionOffset + 4;
+static_assert(kLengthOffset + 4 == kLinesOffset && kLinesOffset <= InputFile::kHeader);
+
+/// Returns a line as messages show it.
+std::string shown(std::string_view line) {
+  constexpr std::size_t kMost = 80;
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  return printable(line.substr(0, kMost), true);
+}
+
+void require_magic(const InputFile& file) {
+  const std::span<const std::uint8_t> start =
+      std::span(file.bytes()).first(std::min(kCheckpointMagic.size(), file.size()));
+  const bool same = std::equal(start.begin(), start.end(), kCheckpointMagic.begin(),
+                               [](auto a, char b) { return a == static_cast<std::uint8_t>(b); });
+  if (!same) {
+    file.refuse_at(
+        0, "WEIRCKP and a line feed (a checkpoint)",
+        "'" + printable({reinterpret_cast<const char*>(start.data()), start.size()}, true) + "'");
+  }
+  file.require_at_least(kLinesOffset, "the header of a checkpoint");
+}
+
+/// Returns the size of the lines.
+std::size_t read_length(const InputFile& file) {
+  if (const std::uint32_t version = file.little_endian(kVersionOffset);
+      version != kCheckpointVersion) {
+    file.refuse_at(kVersionOffset, "version " + std::to_string(kCheckpointVersion),
+                   std::to_string(version));
+  }
+  const std::size_t length = file.little_endian(kLengthOffset);
+  if (length > kMostLines) {
+    file.refuse_at(kLengthOffset, "a header of at most " + std::to_string(kMostLines) + " bytes",
+                   std::to_string(length));
+  }
+  file.require_at_least(kLinesOffset + length + kChecksumBytes, "the header of a checkpoint");
+  return length;
+}
+
+}  // namespace
+
+CheckpointReader::CheckpointReader(std::string option, std::string path)
+    : file_(std::move(option), std::move(path)) {
+  require_magic(file_);
+  lines_.resize(read_length(file_));
+  file_.read_at(kLinesOffset, std::as_writable_bytes(std::span(lines_)));
+  header_checksum_.add(std::as_bytes(std::span(file_.bytes()).first(kLinesOffset)));
+  header_checksum_.add(std::as_bytes(std::span(lines_)));
+  require_checksum(kLinesOffset + lines_.size(), header_checksum_, "the header");
+  HeaderFault fault;
+  if (!decode_lines(lines_, header_, fault)) {
+    file_.refuse_at(kLinesOffset + fault.offset, fault.expected, fault.found);
+  }
+  constexpr std::size_t kTooLong = std::size_t{1} << 62U;  // no file is; and no sum overflows
+  std::size_t end = sections_offset();
+  for (const Section& section : header_.sections) end = std::min(end + bytes_of(section), kTooLong);
+  file_.require_size(end, "a checkpoint of " + format_count(header_.sections.size(), "tensor"));
+}
+
+std::size_t CheckpointReader::sections_offset() const noexcept {
+  return kLinesOffset + lines_.size() + kChecksumBytes;
+}
+
+void CheckpointReader::require_checksum(std::size_t offset, const Checksum& before,
+                                        const std::string& what) const {
+  std::array<std::byte, kChecksumBytes> bytes{};
+  file_.read_at(offset, bytes);
+  const auto found = std::bit_cast<std::uint32_t>(bytes);
+  if (found == before.value()) return;
+  file_.refuse_at(offset, "the checksum " + format_hex(before.value(), 8) + " of " + what,
+                  format_hex(found, 8) + " (the file is damaged)");
+}
+
+const std::string& CheckpointReader::text(std::string_view name) const {
+  const auto figure = std::ranges::find(header_.position, name, &Figure::name);
+  if (figure == header_.position.end()) {
+    file_.refuse_at(kLinesOffset, "a line position " + std::string(name) + "=...",
+                    "none in the header");
+  }
+  return figure->value;
+}
+
+std::uint64_t CheckpointReader::number(std::string_view name) const {
+  const std::string& value = text(name);
+  if (const auto number = parse_whole(value)) return *number;
+  file_.refuse_at(kLinesOffset, "a line position " + std::string(name) + "=NUMBER",
+                  "'" + shown(value) + "'");
+}
+
+void CheckpointReader::require(const Figures& settings, std::span<const Section> sections) const {
+  std::size_t offset = kLinesOffset;
+  const auto compare = [&](const std::string& run, const std::string& file) {
+    if (run != file) {
+      file_.refuse_at(offset, run.empty() ? "no further line" : shown(run) + " as in this run",
+                      file.empty() ? "none" : shown(file));
+    }
+    offset += file.size();
+  };
+  const auto line_or_none = [](const auto& all, std::size_t i, const auto& line_of) {
+    return i < all.size() ? line_of(all[i]) : std::string();
+  };
+  for (std::size_t i = 0; i < std::max(settings.size(), header_.settings.size()); ++i) {
+    compare(line_or_none(settings, i, setting_line),
+            line_or_none(header_.settings, i, setting_line));
+  }
+  for (const Figure& figure : header_.position) {
+    offset += std::string_view("position =\n").size() + figure.name.size() + figure.value.size();
+  }
+  for (std::size_t i = 0; i < std::max(sections.size(), header_.sections.size()); ++i) {
+    compare(line_or_none(sections, i, section_line),
+            line_or_none(header_.sections, i, section_line));
+  }
+}
+
+void CheckpointReader::read(const Sink& sink) const {
+  std::vector<float> chunk(kChunkElements);
+  Checksum checksum = header_checksum_;
+  std::size_t offset = sections_offset();
+  for (std::size_t i = 0; i < header_.sections.size(); ++i) {
+    const std::size_t elements = elements_of(header_.sections[i]);
+    for (std::size_t first = 0; first < elements; first += kChunkElements) {
+      const auto piece = std::span(chunk).first(std::min(kChunkElements, elements - first));
+      const auto bytes = std::as_writable_bytes(piece);
+      file_.read_at(offset, bytes);
+      checksum.add(bytes);
+      offset += bytes.size();
+      require_checksum(offset, checksum, "tensor " + header_.sections[i].name + " up to there");
+      offset += kChecksumBytes;
+      sink(i, first, piece);
+    }
+  }
+}
+
+}  // namespace weir
