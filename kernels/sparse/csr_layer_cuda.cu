@@ -10,10 +10,10 @@
 namespace weir::cuda {
 namespace {
 
-/// Loads in flight of a thread. A row has hundreds of entries, and few threads share it.
-constexpr std::size_t kForwardTogether = 16;
+/// Rows that a thread loads at once. A row of X has hundreds of entries, and few threads share it.
+constexpr std::size_t kForwardTogether = 8;
 /// Most touched columns have one or two entries.
-constexpr std::size_t kGradientTogether = 4;
+constexpr std::size_t kGradientTogether = 2;
 /// Threads of a block of the forward pass: small, so that a batch's few threads reach every
 /// multiprocessor.
 constexpr unsigned kForwardThreads = 64;
@@ -75,8 +75,8 @@ __device__ float4 activate(float4 value, float4 bias) {
 /// y = act(X W + b). T is float, or float4 for four columns a thread; `columns` is in elements of
 /// T.
 template <bool kRelu, typename T>
-__global__ void forward_kernel(Lines x, const float* w, const float* b, float* y,
-                               std::size_t columns) {
+__global__ void __launch_bounds__(kForwardThreads)
+    forward_kernel(Lines x, const float* w, const float* b, float* y, std::size_t columns) {
   for (Walk at(columns); at.row < x.count; at.advance()) {
     const T total =
         x.sum<kForwardTogether>(at.row, reinterpret_cast<const T*>(w) + at.column, columns);

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// The sum of weighted_rows.hpp by one thread of a device, with the same bits: one column, or four
-/// neighbouring columns by 16-byte loads. Only for the kernels' sources.
+/// The sum of weighted_rows.hpp by one thread of a device, with the same bits: of one column, or of
+/// four neighbouring columns by 16-byte loads. Only for the kernels' sources.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,41 +21,70 @@ __device__ inline void add_product(float4& total, float factor, float4 term) {
   add_product(total.w, factor, term.w);
 }
 
-/// Adds the next kRows rows of the list. Loads all before it adds one, so that the loads overlap.
-template <std::size_t kRows, typename T>
-__device__ void add_rows_together(const std::uint32_t* rows, const float* factors, const T* matrix,
-                                  std::size_t stride, T& total) {
-  T terms[kRows];
-  for (std::size_t e = 0; e < kRows; ++e) {
-    terms[e] = matrix[static_cast<std::size_t>(rows[e]) * stride];
-  }
-  for (std::size_t e = 0; e < kRows; ++e) add_product(total, factors[e], terms[e]);
-}
+/// The arguments of sum_weighted_rows.
+template <typename T>
+struct RowList {
+  const std::uint32_t* rows;
+  const float* factors;
+  std::size_t count;
+  const T* matrix;
+  std::size_t stride;
 
-/// Adds `count` rows of the list to the total in order: kTogether at a time, then the rest in
-/// quarters of that.
-template <std::size_t kTogether, typename T>
-__device__ void add_weighted_rows(const std::uint32_t* rows, const float* factors,
-                                  std::size_t count, const T* matrix, std::size_t stride,
-                                  T& total) {
-  std::size_t e = 0;
-  for (; e + kTogether <= count; e += kTogether) {
-    add_rows_together<kTogether>(rows + e, factors + e, matrix, stride, total);
+  template <std::size_t kRows>
+  __device__ void load(std::size_t from, T (&terms)[kRows]) const {
+    for (std::size_t i = 0; i < kRows; ++i) {
+      terms[i] = matrix[static_cast<std::size_t>(rows[from + i]) * stride];
+    }
   }
-  if constexpr (kTogether > 1) {
-    add_weighted_rows<kTogether / 4>(rows + e, factors + e, count - e, matrix, stride, total);
+  template <std::size_t kRows>
+  __device__ void add(std::size_t from, const T (&terms)[kRows], T& total) const {
+    for (std::size_t i = 0; i < kRows; ++i) add_product(total, factors[from + i], terms[i]);
   }
-}
+
+  /// Adds the rows from `from` on, fewer than 2 kRows: kRows together, then half as many, and so
+  /// on.
+  template <std::size_t kRows>
+  __device__ void add_rest(std::size_t from, T& total) const {
+    if (from + kRows <= count) {
+      T terms[kRows];
+      load(from, terms);
+      add(from, terms, total);
+      from += kRows;
+    }
+    if constexpr (kRows > 1) add_rest<kRows / 2>(from, total);
+  }
+
+  /// Loads the next kTogether rows before it adds the last ones. Across the loop's end the compiler
+  /// must keep them in registers, so it cannot delay the loads to save some.
+  template <std::size_t kTogether>
+  __device__ T sum() const {
+    T total{};
+    std::size_t from = 0;
+    if (count >= kTogether) {
+      T terms[kTogether];
+      load(from, terms);
+      for (; from + 2 * kTogether <= count; from += kTogether) {
+        T next[kTogether];
+        load(from + kTogether, next);
+        add(from, terms, total);
+        for (std::size_t i = 0; i < kTogether; ++i) terms[i] = next[i];
+      }
+      add(from, terms, total);
+      from += kTogether;
+    }
+    add_rest<kTogether / 2>(from, total);
+    return total;
+  }
+};
 
 /// Returns the sum of factors[e] * matrix[rows[e] * stride] for e < count, from +0 in this order. T
 /// is float, or float4 for four columns; `matrix` points at the column in row 0, and `stride` is in
-/// elements of T. At most kTogether loads, a power of 4, are in flight.
+/// elements of T. kTogether, a power of two from 2 on, is the number of rows that are loaded at
+/// once.
 template <std::size_t kTogether, typename T>
 __device__ T sum_weighted_rows(const std::uint32_t* rows, const float* factors, std::size_t count,
                                const T* matrix, std::size_t stride) {
-  T total{};
-  add_weighted_rows<kTogether>(rows, factors, count, matrix, stride, total);
-  return total;
+  return RowList<T>{rows, factors, count, matrix, stride}.template sum<kTogether>();
 }
 
 }  // namespace weir::cuda
