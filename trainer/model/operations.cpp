@@ -38,44 +38,47 @@ class Operations::Writes {
   std::size_t count_;
 };
 
-Operations::Operations(Scheduler& scheduler, Maths& maths) : scheduler_(scheduler), maths_(maths) {
+Operations::Operations(Scheduler& scheduler, Maths& maths) : submitter_(scheduler), maths_(maths) {
   const std::size_t elements = maths.workspace().count / sizeof(float);
   if (elements == 0) return;
-  workspace_ = scheduler.empty({elements}, "workspace");
+  workspace_ = submitter_.empty({elements}, "workspace");
   // Allocates it now, outside any batch's charge.
-  scheduler.submit("workspace", {.writes = {workspace_}}, [](Stream&, Inputs, Outputs) {});
+  submitter_.submit("workspace", {.writes = {workspace_}}, [](Stream&, Inputs, Outputs) {});
 }
 
 Tensor Operations::filled(const Shape& shape, float value, std::string_view label,
                           StreamRole stream) {
-  Tensor tensor = scheduler_.empty(shape, label);
-  scheduler_.submit(
+  Tensor tensor = submitter_.empty(shape, label);
+  submitter_.submit(
       "fill", {.writes = {tensor}, .stream = stream},
-      [maths = &maths_, value](Stream& s, Inputs, Outputs out) { maths->fill(s, value, out[0]); });
+      [maths = &maths_, value](Stream& s, Inputs, Outputs out) { maths->fill(s, value, out[0]); },
+      {value});
   return tensor;
 }
 
 Tensor Operations::drawn(const Shape& shape, NormalDraw draw, std::string_view label,
                          StreamRole stream) {
-  Tensor tensor = scheduler_.empty(shape, label);
-  scheduler_.submit("draw", {.writes = {tensor}, .stream = stream},
-                    [maths = &maths_, draw](Stream& s, Inputs, Outputs out) {
-                      maths->fill_normal(s, draw, out[0]);
-                    });
+  Tensor tensor = submitter_.empty(shape, label);
+  submitter_.submit(
+      "draw", {.writes = {tensor}, .stream = stream},
+      [maths = &maths_, draw](Stream& s, Inputs, Outputs out) {
+        maths->fill_normal(s, draw, out[0]);
+      },
+      {static_cast<double>(draw.seed), static_cast<double>(draw.sequence), draw.deviation});
   return tensor;
 }
 
 void Operations::accumulate(const Tensor& total, const Tensor& value) {
-  scheduler_.submit(
+  submitter_.submit(
       "accumulate", {.reads = {value, total}, .writes = {total}},
       [maths = &maths_](Stream& s, Inputs in, Outputs out) { maths->add(s, in[0], out[0]); });
 }
 
 Tensor Operations::dense(const Tensor& x, const Tensor& w, const Tensor& b, Activation activation) {
   const DenseShape shape{.m = x.shape()[0], .k = w.shape()[0], .n = w.shape()[1]};
-  Tensor y = scheduler_.empty({shape.m, shape.n}, "activations");
+  Tensor y = submitter_.empty({shape.m, shape.n}, "activations");
   const Writes writes(*this, y);
-  scheduler_.submit("dense", {.reads = {x, w, b}, .writes = writes.list()},
+  submitter_.submit("dense", {.reads = {x, w, b}, .writes = writes.list()},
                     [maths = &maths_, shape, activation](Stream& s, Inputs in, Outputs out) {
                       maths->dense_forward(s, shape, in[0], in[1], in[2], out[0], activation,
                                            workspace_behind(1, out));
@@ -85,7 +88,7 @@ Tensor Operations::dense(const Tensor& x, const Tensor& w, const Tensor& b, Acti
 
 void Operations::weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dw) {
   const Writes writes(*this, dw);
-  scheduler_.submit(
+  submitter_.submit(
       "weight gradient", {.reads = {x, dy}, .writes = writes.list()},
       [maths = &maths_, shape = dense_shape(dy, x.shape()[1])](Stream& s, Inputs in, Outputs out) {
         maths->dense_weight_gradient(s, shape, in[0], in[1], out[0], workspace_behind(1, out));
@@ -94,7 +97,7 @@ void Operations::weight_gradient(const Tensor& x, const Tensor& dy, const Tensor
 
 void Operations::bias_gradient(const Tensor& dy, const Tensor& db) {
   const Writes writes(*this, db);
-  scheduler_.submit(
+  submitter_.submit(
       "bias gradient", {.reads = {dy}, .writes = writes.list()},
       [maths = &maths_, shape = dense_shape(dy, 0)](Stream& s, Inputs in, Outputs out) {
         maths->dense_bias_gradient(s, shape, in[0], out[0], workspace_behind(1, out));
@@ -103,7 +106,7 @@ void Operations::bias_gradient(const Tensor& dy, const Tensor& db) {
 
 void Operations::relu_and_bias_gradient(const Tensor& y, const Tensor& dy, const Tensor& db) {
   const Writes writes(*this, dy, db);
-  scheduler_.submit(
+  submitter_.submit(
       "relu and bias gradient", {.reads = {y, dy}, .writes = writes.list()},
       [maths = &maths_, shape = dense_shape(dy, 0)](Stream& s, Inputs in, Outputs out) {
         maths->relu_and_bias_gradient(s, shape, in[0], out[0], out[1], workspace_behind(2, out));
@@ -112,9 +115,9 @@ void Operations::relu_and_bias_gradient(const Tensor& y, const Tensor& dy, const
 
 Tensor Operations::input_gradient(const Tensor& dy, const Tensor& w) {
   const DenseShape shape = dense_shape(dy, w.shape()[0]);
-  Tensor dx = scheduler_.empty({shape.m, shape.k}, "activation gradients");
+  Tensor dx = submitter_.empty({shape.m, shape.k}, "activation gradients");
   const Writes writes(*this, dx);
-  scheduler_.submit("input gradient", {.reads = {dy, w}, .writes = writes.list()},
+  submitter_.submit("input gradient", {.reads = {dy, w}, .writes = writes.list()},
                     [maths = &maths_, shape](Stream& s, Inputs in, Outputs out) {
                       maths->dense_input_gradient(s, shape, in[0], in[1], out[0],
                                                   workspace_behind(1, out));
@@ -123,9 +126,9 @@ Tensor Operations::input_gradient(const Tensor& dy, const Tensor& w) {
 }
 
 Tensor Operations::l2_loss(const Tensor& prediction, const Tensor& targets) {
-  Tensor loss = scheduler_.empty({1}, "loss");
+  Tensor loss = submitter_.empty({1}, "loss");
   const Writes writes(*this, loss);
-  scheduler_.submit("loss", {.reads = {prediction, targets}, .writes = writes.list()},
+  submitter_.submit("loss", {.reads = {prediction, targets}, .writes = writes.list()},
                     [maths = &maths_](Stream& s, Inputs in, Outputs out) {
                       maths->l2_loss(s, in[0], in[1], out[0], workspace_behind(1, out));
                     });
@@ -133,8 +136,8 @@ Tensor Operations::l2_loss(const Tensor& prediction, const Tensor& targets) {
 }
 
 Tensor Operations::l2_loss_gradient(const Tensor& prediction, const Tensor& targets) {
-  Tensor gradient = scheduler_.empty(prediction.shape(), "loss gradient");
-  scheduler_.submit("loss gradient", {.reads = {prediction, targets}, .writes = {gradient}},
+  Tensor gradient = submitter_.empty(prediction.shape(), "loss gradient");
+  submitter_.submit("loss gradient", {.reads = {prediction, targets}, .writes = {gradient}},
                     [maths = &maths_](Stream& s, Inputs in, Outputs out) {
                       maths->l2_loss_gradient(s, in[0], in[1], out[0]);
                     });
@@ -142,9 +145,9 @@ Tensor Operations::l2_loss_gradient(const Tensor& prediction, const Tensor& targ
 }
 
 Tensor Operations::softmax_loss(const Tensor& logits, const Tensor& labels) {
-  Tensor loss = scheduler_.empty({1}, "loss");
+  Tensor loss = submitter_.empty({1}, "loss");
   const Writes writes(*this, loss);
-  scheduler_.submit(
+  submitter_.submit(
       "loss", {.reads = {logits, labels}, .writes = writes.list()},
       [maths = &maths_, shape = logit_shape(logits)](Stream& s, Inputs in, Outputs out) {
         maths->softmax_cross_entropy(s, shape, in[0], in[1], out[0], workspace_behind(1, out));
@@ -153,8 +156,8 @@ Tensor Operations::softmax_loss(const Tensor& logits, const Tensor& labels) {
 }
 
 Tensor Operations::softmax_loss_gradient(const Tensor& logits, const Tensor& labels) {
-  Tensor gradient = scheduler_.empty(logits.shape(), "loss gradient");
-  scheduler_.submit(
+  Tensor gradient = submitter_.empty(logits.shape(), "loss gradient");
+  submitter_.submit(
       "loss gradient", {.reads = {logits, labels}, .writes = {gradient}},
       [maths = &maths_, shape = logit_shape(logits)](Stream& s, Inputs in, Outputs out) {
         maths->softmax_cross_entropy_gradient(s, shape, in[0], in[1], out[0]);
@@ -163,9 +166,9 @@ Tensor Operations::softmax_loss_gradient(const Tensor& logits, const Tensor& lab
 }
 
 Tensor Operations::correct_rows(const Tensor& logits, const Tensor& labels) {
-  Tensor correct = scheduler_.empty({1}, "correct");
+  Tensor correct = submitter_.empty({1}, "correct");
   const Writes writes(*this, correct);
-  scheduler_.submit(
+  submitter_.submit(
       "count correct", {.reads = {logits, labels}, .writes = writes.list()},
       [maths = &maths_, shape = logit_shape(logits)](Stream& s, Inputs in, Outputs out) {
         maths->count_correct(s, shape, in[0], in[1], out[0], workspace_behind(1, out));
@@ -174,18 +177,20 @@ Tensor Operations::correct_rows(const Tensor& logits, const Tensor& labels) {
 }
 
 void Operations::step(const Tensor& w, const Tensor& g, float rate) {
-  scheduler_.submit("step", {.reads = {g, w}, .writes = {w}},
+  submitter_.submit("step", {.reads = {g, w}, .writes = {w}},
                     [maths = &maths_, rate](Stream& s, Inputs in, Outputs out) {
                       maths->sgd(s, out[0], in[0], rate);
-                    });
+                    },
+                    {rate});
 }
 
 void Operations::step_with_momentum(const Tensor& w, const Tensor& g, const Tensor& v, float rate,
                                     float momentum) {
-  scheduler_.submit("step", {.reads = {g, w, v}, .writes = {w, v}},
+  submitter_.submit("step", {.reads = {g, w, v}, .writes = {w, v}},
                     [maths = &maths_, rate, momentum](Stream& s, Inputs in, Outputs out) {
                       maths->sgd_momentum(s, out[0], in[0], out[1], rate, momentum);
-                    });
+                    },
+                    {rate, momentum});
 }
 
 }  // namespace weir

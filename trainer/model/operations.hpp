@@ -8,6 +8,7 @@
 #include "scheduler/scheduler.hpp"
 #include "scheduler/tensor.hpp"
 #include "trainer/model/maths.hpp"
+#include "trainer/model/submitter.hpp"
 
 namespace weir {
 
@@ -18,7 +19,9 @@ class Operations {
   /// submitted. Throws OutOfMemory if the workspace does not fit.
   Operations(Scheduler& scheduler, Maths& maths);
 
-  [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
+  [[nodiscard]] Scheduler& scheduler() const noexcept { return submitter_.scheduler(); }
+  /// Where its operations go; more operations on the same tensors are submitted there too.
+  [[nodiscard]] Submitter& submitter() noexcept { return submitter_; }
 
   /// Returns a new tensor filled with `value`.
   [[nodiscard]] Tensor filled(const Shape& shape, float value, std::string_view label,
@@ -61,7 +64,7 @@ class Operations {
  private:
   class Writes;
 
-  Scheduler& scheduler_;
+  Submitter submitter_;
   Maths& maths_;
   Tensor workspace_;  ///< empty if the maths needs none
 };
