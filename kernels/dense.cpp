@@ -46,6 +46,13 @@ void dense_forward(DenseShape shape, std::span<const float> x, std::span<const f
   require_elements({"dense_forward", "b"}, b.size(), shape.n);
   require_matrix({"dense_forward", "y"}, y.size(), shape.m, shape.n);
   gemm({.m = shape.m, .n = shape.n, .k = shape.k}, x, w, y);
+  bias_activation(shape, b, y, activation);
+}
+
+void bias_activation(DenseShape shape, std::span<const float> b, std::span<float> y,
+                     Activation activation) {
+  require_elements({"bias_activation", "b"}, b.size(), shape.n);
+  require_matrix({"bias_activation", "y"}, y.size(), shape.m, shape.n);
   for (std::size_t row = 0; row < shape.m; ++row) {
     const std::span<float> line = y.subspan(row * shape.n, shape.n);
     add_bias(b, line);

@@ -29,6 +29,10 @@ struct DenseShape {
 void dense_forward(DenseShape shape, std::span<const float> x, std::span<const float> w,
                    std::span<const float> b, std::span<float> y, Activation activation);
 
+/// y = act(y + b) in place, b added to each of the m rows: what follows the product. Ignores k.
+void bias_activation(DenseShape shape, std::span<const float> b, std::span<float> y,
+                     Activation activation);
+
 /// dW = x^T dy, k x n, overwritten.
 void dense_weight_gradient(DenseShape shape, std::span<const float> x, std::span<const float> dy,
                            std::span<float> dw);

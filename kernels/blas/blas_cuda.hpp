@@ -3,9 +3,9 @@
 /// @file
 /// Matrix products by cuBLAS, on row-major matrices without gaps between the rows.
 ///
-/// The first handle loads cuBLAS, so that a program starts without it installed. All products are
-/// computed in float32: TF32 keeps only 10 bits of each factor's mantissa, too few to check a
-/// gradient against the CPU's.
+/// The first handle loads cuBLAS, so that a program starts without it installed. The products of
+/// this file are computed in float32: TF32 keeps only 10 bits of each factor's mantissa, too few to
+/// check a gradient against the CPU's. Other precisions: blas_mixed_cuda.hpp.
 ///
 /// The bits of a product repeat from run to run for one library version, kind of device, shape and
 /// workspace size. The library promises this for devices of the same architecture and number of
@@ -38,9 +38,7 @@ class CublasHandle {
   CublasHandle& operator=(CublasHandle&&) = delete;
 
  private:
-  friend void gemm(CublasHandle& handle, cudaStream_t stream, GemmShape shape,
-                   std::span<const float> a, std::span<const float> b, std::span<float> c,
-                   GemmOptions options, std::span<float> workspace);
+  friend class CublasUse;
 
   std::mutex mutex_;  ///< guards the handle's stream and workspace between calls
   cublasContext* context_ = nullptr;

@@ -78,6 +78,7 @@ CublasLibrary load() {
   look_up(library, "cublasSetWorkspace_v2", found.set_workspace);
   look_up(library, "cublasSetMathMode", found.set_math_mode);
   look_up(library, "cublasSgemm_v2", found.sgemm);
+  look_up(library, "cublasGemmEx", found.gemm_ex);
   look_up(library, "cublasGetStatusName", found.status_name);
   look_up(library, "cublasGetStatusString", found.status_text);
   decltype(&::cublasGetProperty) get_property = nullptr;

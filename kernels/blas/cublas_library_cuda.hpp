@@ -1,13 +1,19 @@
 #pragma once
 
 /// @file
-/// The cuBLAS functions that blas_cuda.cpp calls, looked up on first use.
+/// The cuBLAS functions that the products of this folder call, looked up on first use.
 
 #include <cublas_v2.h>
 
 #include <string>
 
 namespace weir::cuda {
+
+/// Written out, because the header declares two functions of this name for C++.
+using CublasGemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
+                                        int, int, const void*, const void*, cudaDataType, int,
+                                        const void*, cudaDataType, int, const void*, void*,
+                                        cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
 
 /// The loaded cuBLAS, with the library's symbol names: its header renames most of them.
 struct CublasLibrary {
@@ -17,6 +23,7 @@ struct CublasLibrary {
   decltype(&::cublasSetWorkspace_v2) set_workspace = nullptr;
   decltype(&::cublasSetMathMode) set_math_mode = nullptr;
   decltype(&::cublasSgemm_v2) sgemm = nullptr;
+  CublasGemmEx gemm_ex = nullptr;
   decltype(&::cublasGetStatusName) status_name = nullptr;
   decltype(&::cublasGetStatusString) status_text = nullptr;
 

@@ -18,7 +18,7 @@ using weir::reference::random_numbers;
 using weir::reference::rounded;
 using weir::reference::unwritten;
 
-constexpr std::array<std::size_t, 6> kSizes{1, 2, 33, 1025, 65536, 100003};
+constexpr std::array<std::size_t, 6> kLossSizes{1, 2, 33, 1025, 65536, 100003};
 
 TEST(L2Loss, OfSmallNumbersIsWhatTheFormulaGives) {
   const std::vector<float> p{1.0F, 2.0F, 5.0F, 0.0F};
@@ -34,7 +34,7 @@ TEST(L2Loss, OfSmallNumbersIsWhatTheFormulaGives) {
 // Per term: two roundings of the difference, one of the square, 37 for each of two passes of the
 // sum, one of the division.
 TEST(L2Loss, IsHalfTheMeanSquareOfTheDifferences) {
-  for (const std::size_t m : kSizes) {
+  for (const std::size_t m : kLossSizes) {
     const std::vector<float> p = random_numbers(m, 1);
     const std::vector<float> t = random_numbers(m, 2);
     double expected = 0;
@@ -49,7 +49,7 @@ TEST(L2Loss, IsHalfTheMeanSquareOfTheDifferences) {
 }
 
 TEST(L2LossGradient, IsTheRoundedDifferenceOverTheCount) {
-  for (const std::size_t m : kSizes) {
+  for (const std::size_t m : kLossSizes) {
     const std::vector<float> p = random_numbers(m, 3);
     const std::vector<float> t = random_numbers(m, 4);
     std::vector<float> dp = unwritten(m);

@@ -1,6 +1,8 @@
 // The number and kind of calls to the device, which only the stand-in reports.
 
+#include "allocator/base/error.hpp"
 #include "kernels/blas/blas_cuda.hpp"
+#include "kernels/blas/blas_mixed_cuda.hpp"
 #include "kernels/dense_cuda.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 #include "tests/standin/standin.hpp"
@@ -39,6 +41,38 @@ TEST_F(LaunchesOnStandIn, AProductUsesTheWorkspaceItIsGivenEachTime) {
   }
   EXPECT_EQ(weir_standin_calls("cublasSgemm"), 2U);
   EXPECT_EQ(weir_standin_calls("cublasOwnWorkspace"), 0U);
+}
+
+TEST_F(LaunchesOnStandIn, AProductAsksForItsPrecisionAndUsesTheWorkspaceItIsGiven) {
+  weir::cuda::CublasHandle blas;
+  const weir::GemmShape shape{.m = 1, .n = 1, .k = 1};
+  const DeviceArray<float> a(std::vector<float>{1 + 0x1p-12F});
+  const DeviceArray<float> b(std::vector<float>{1});
+  DeviceArray<float> c(1);
+  weir_standin_clear_counters();
+  gemm(blas, stream(), weir::Precision::kTf32, shape, a.view(), b.view(), c.span(), {},
+       workspace());
+  EXPECT_EQ(c.values()[0], 1.0F) << "not rounded to tf32";
+  EXPECT_EQ(weir_standin_calls("cublasGemmEx"), 1U);
+  gemm(blas, stream(), weir::Precision::kFloat32, shape, a.view(), b.view(), c.span(), {},
+       workspace());
+  EXPECT_EQ(c.values()[0], 1 + 0x1p-12F);
+  EXPECT_EQ(weir_standin_calls("cublasSgemm"), 1U);
+  EXPECT_EQ(weir_standin_calls("cublasOwnWorkspace"), 0U);
+}
+
+TEST_F(LaunchesOnStandIn, AProductThatCublasRefusesThrowsAndTheNextOneRuns) {
+  weir::cuda::CublasHandle blas;
+  const DeviceArray<std::uint16_t> one(std::vector<std::uint16_t>{0x3F80U});
+  DeviceArray<float> c(1);
+  const auto multiply = [&] {
+    gemm(blas, stream(), weir::HalfKind::kBf16, {.m = 1, .n = 1, .k = 1}, one.view(), one.view(),
+         c.span(), {}, workspace());
+  };
+  weir_standin_fail("cublasGemmEx", 1, 15, kWeirStandinOnce);  // CUBLAS_STATUS_NOT_SUPPORTED
+  EXPECT_THROW(multiply(), weir::Error);
+  multiply();
+  EXPECT_EQ(c.values()[0], 1.0F);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A stand-in cuBLAS: products of float matrices that OpenBLAS computes on the stream's thread, each
-// as one kernel. It links its own runtime, as the toolkit's does.
+// A stand-in cuBLAS: products of matrices of floats or 16-bit numbers that OpenBLAS computes on the
+// stream's thread, each as one kernel. It links its own runtime, as the toolkit's does.
 
 #include <cblas.h>
 #include <cublas_v2.h>
@@ -7,8 +7,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "kernels/precision/half.hpp"
 #include "tests/standin/standin.hpp"
 
 struct cublasContext {
@@ -20,24 +23,86 @@ struct cublasContext {
 
 namespace {
 
+struct Formats {
+  cudaDataType factors = CUDA_R_32F;
+  cudaDataType result = CUDA_R_32F;
+  bool tf32 = false;  ///< factors of floats are rounded to it
+};
+
 struct Gemm {
   CBLAS_TRANSPOSE transpose_a;
   CBLAS_TRANSPOSE transpose_b;
   int m, n, k;
   float alpha;
-  const float* a;
+  const void* a;
   int lda;
-  const float* b;
+  const void* b;
   int ldb;
   float beta;
-  float* c;
+  void* c;
   int ldc;
+  Formats formats;
 };
+
+float number_at(const void* data, std::size_t at, cudaDataType type) {
+  if (type == CUDA_R_32F) return static_cast<const float*>(data)[at];
+  const std::uint16_t word = static_cast<const std::uint16_t*>(data)[at];
+  return type == CUDA_R_16BF ? weir::float_of_bf16(word) : weir::float_of_fp16(word);
+}
+
+/// Calls `body` with the place of each element of a matrix stored by columns.
+template <typename Body>
+void for_each_place(int rows, int columns, int stride, const Body& body) {
+  for (int column = 0; column < columns; ++column) {
+    const auto begin = static_cast<std::size_t>(column) * static_cast<std::size_t>(stride);
+    for (int row = 0; row < rows; ++row) body(begin + static_cast<std::size_t>(row));
+  }
+}
+
+std::vector<float> floats_for(int stride, int columns) {
+  return std::vector<float>(static_cast<std::size_t>(stride) * static_cast<std::size_t>(columns));
+}
+
+/// The factor as the floats that are multiplied, where the factor has its own.
+std::vector<float> rounded(const void* data, int rows, int columns, int stride, Formats formats) {
+  std::vector<float> numbers = floats_for(stride, columns);
+  for_each_place(rows, columns, stride, [&](std::size_t at) {
+    const float number = number_at(data, at, formats.factors);
+    numbers[at] = formats.tf32 ? weir::tf32_of_float(number) : number;
+  });
+  return numbers;
+}
+
+void multiply(const Gemm& gemm, const void* a, const void* b, void* c) {
+  cblas_sgemm(CblasColMajor, gemm.transpose_a, gemm.transpose_b, gemm.m, gemm.n, gemm.k, gemm.alpha,
+              static_cast<const float*>(a), gemm.lda, static_cast<const float*>(b), gemm.ldb,
+              gemm.beta, static_cast<float*>(c), gemm.ldc);
+}
 
 void run_gemm(const WeirStandinLaunch* launch) {
   const auto& gemm = *static_cast<const Gemm*>(launch->arguments[0]);
-  cblas_sgemm(CblasColMajor, gemm.transpose_a, gemm.transpose_b, gemm.m, gemm.n, gemm.k, gemm.alpha,
-              gemm.a, gemm.lda, gemm.b, gemm.ldb, gemm.beta, gemm.c, gemm.ldc);
+  const Formats formats = gemm.formats;
+  if (formats.factors == CUDA_R_32F && !formats.tf32) return multiply(gemm, gemm.a, gemm.b, gemm.c);
+  const bool a_stays = gemm.transpose_a == CblasNoTrans;
+  const bool b_stays = gemm.transpose_b == CblasNoTrans;
+  const std::vector<float> a =
+      rounded(gemm.a, a_stays ? gemm.m : gemm.k, a_stays ? gemm.k : gemm.m, gemm.lda, formats);
+  const std::vector<float> b =
+      rounded(gemm.b, b_stays ? gemm.k : gemm.n, b_stays ? gemm.n : gemm.k, gemm.ldb, formats);
+  if (formats.result == CUDA_R_32F) return multiply(gemm, a.data(), b.data(), gemm.c);
+  std::vector<float> sums = floats_for(gemm.ldc, gemm.n);
+  const auto for_each_sum = [&](const auto& body) {
+    for_each_place(gemm.m, gemm.n, gemm.ldc, body);
+  };
+  if (gemm.beta != 0.0F) {
+    for_each_sum([&](std::size_t at) { sums[at] = number_at(gemm.c, at, formats.result); });
+  }
+  multiply(gemm, a.data(), b.data(), sums.data());
+  for_each_sum([&](std::size_t at) {
+    static_cast<std::uint16_t*>(gemm.c)[at] = formats.result == CUDA_R_16BF
+                                                  ? weir::bf16_of_float(sums[at])
+                                                  : weir::fp16_of_float(sums[at]);
+  });
 }
 
 /// Functions of the stand-in driver beyond CUDA. Not linked: like the toolkit's, the library can be
@@ -85,6 +150,26 @@ bool valid_stride(int stride, int rows) { return stride >= std::max(1, rows); }
 
 CBLAS_TRANSPOSE transpose_of(cublasOperation_t operation) {
   return operation == CUBLAS_OP_N ? CblasNoTrans : CblasTrans;
+}
+
+/// Enqueues a product, with the factors that `alpha` and `beta` point to.
+cublasStatus_t enqueue(cublasContext& handle, const float* alpha, const float* beta, Gemm gemm) {
+  if (handle.pointers != CUBLAS_POINTER_MODE_HOST) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool a_stays = gemm.transpose_a == CblasNoTrans;
+  const bool b_stays = gemm.transpose_b == CblasNoTrans;
+  if (gemm.m < 0 || gemm.n < 0 || gemm.k < 0 || alpha == nullptr || beta == nullptr ||
+      !valid_stride(gemm.lda, a_stays ? gemm.m : gemm.k) ||
+      !valid_stride(gemm.ldb, b_stays ? gemm.k : gemm.n) || !valid_stride(gemm.ldc, gemm.m)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (gemm.m == 0 || gemm.n == 0) return CUBLAS_STATUS_SUCCESS;
+  if (handle.workspace == nullptr) (void)stand_in().take_fault("cublasOwnWorkspace");
+  gemm.alpha = *alpha;
+  gemm.beta = *beta;
+  void* arguments[] = {&gemm};
+  const cudaError_t launched = cudaLaunchKernel(reinterpret_cast<const void*>(&run_gemm), dim3(1),
+                                                dim3(128), arguments, 0, handle.stream);
+  return launched == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 }  // namespace
@@ -195,31 +280,29 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transpose
                               const float* alpha, const float* a, int lda, const float* b, int ldb,
                               const float* beta, float* c, int ldc) {
   return with("cublasSgemm", handle, [&] {
-    if (handle->pointers != CUBLAS_POINTER_MODE_HOST) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (m < 0 || n < 0 || k < 0 || alpha == nullptr || beta == nullptr ||
-        !valid_stride(lda, transpose_a == CUBLAS_OP_N ? m : k) ||
-        !valid_stride(ldb, transpose_b == CUBLAS_OP_N ? k : n) || !valid_stride(ldc, m)) {
-      return CUBLAS_STATUS_INVALID_VALUE;
+    return enqueue(*handle, alpha, beta,
+                   {transpose_of(transpose_a), transpose_of(transpose_b), m, n, k, 0, a, lda, b,
+                    ldb, 0, c, ldc, Formats{}});
+  });
+}
+
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                            cublasOperation_t transpose_b, int m, int n, int k, const void* alpha,
+                            const void* a, cudaDataType a_type, int lda, const void* b,
+                            cudaDataType b_type, int ldb, const void* beta, void* c,
+                            cudaDataType c_type, int ldc, cublasComputeType_t compute,
+                            cublasGemmAlgo_t /*algorithm*/) {
+  return with("cublasGemmEx", handle, [&] {
+    const bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    const bool words = a_type == CUDA_R_16BF || a_type == CUDA_R_16F;
+    const bool factors = a_type == b_type && (words ? !tf32 : a_type == CUDA_R_32F);
+    const bool result = c_type == CUDA_R_32F || (words && c_type == a_type);
+    if (!factors || !result || (compute != CUBLAS_COMPUTE_32F && !tf32)) {
+      return CUBLAS_STATUS_NOT_SUPPORTED;
     }
-    if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
-    if (handle->workspace == nullptr) (void)stand_in().take_fault("cublasOwnWorkspace");
-    Gemm gemm{transpose_of(transpose_a),
-              transpose_of(transpose_b),
-              m,
-              n,
-              k,
-              *alpha,
-              a,
-              lda,
-              b,
-              ldb,
-              *beta,
-              c,
-              ldc};
-    void* arguments[] = {&gemm};
-    const cudaError_t launched = cudaLaunchKernel(reinterpret_cast<const void*>(&run_gemm), dim3(1),
-                                                  dim3(128), arguments, 0, handle->stream);
-    return launched == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+    return enqueue(*handle, static_cast<const float*>(alpha), static_cast<const float*>(beta),
+                   {transpose_of(transpose_a), transpose_of(transpose_b), m, n, k, 0, a, lda, b,
+                    ldb, 0, c, ldc, Formats{a_type, c_type, tf32}});
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <cublas_v2.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "tests/standin/fixture.hpp"
@@ -55,6 +56,45 @@ TEST_F(StandInCublas, TransposesWhenTold) {
       CUBLAS_STATUS_SUCCESS);
   ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
   EXPECT_EQ(std::vector<float>(c, c + 4), (std::vector<float>{17, 39, 23, 53}));
+}
+
+TEST_F(StandInCublas, RoundsFactorsToTheirFormatAndResultsToTheirs) {
+  const float one = 1;
+  const float zero = 0;
+  const auto multiply_one = [&](const void* a, cudaDataType factors, void* c, cudaDataType result,
+                                cublasComputeType_t compute) {
+    return cublasGemmEx(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a, factors, 1, a, factors,
+                        1, &zero, c, result, 1, compute, CUBLAS_GEMM_DEFAULT);
+  };
+  float* const factor = to_device({1 + 0x1p-12F});
+  float* const c = to_device({0});
+  ASSERT_EQ(multiply_one(factor, CUDA_R_32F, c, CUDA_R_32F, CUBLAS_COMPUTE_32F),
+            CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(*c, (1 + 0x1p-12F) * (1 + 0x1p-12F));
+  ASSERT_EQ(multiply_one(factor, CUDA_R_32F, c, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32),
+            CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(*c, 1.0F);
+  auto* const word = reinterpret_cast<std::uint16_t*>(factor);
+  *word = 0x5C00U;  // fp16's 256, bf16's 2^57
+  ASSERT_EQ(multiply_one(word, CUDA_R_16F, c, CUDA_R_32F, CUBLAS_COMPUTE_32F),
+            CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(*c, 65536.0F);
+  auto* const result = reinterpret_cast<std::uint16_t*>(c);
+  ASSERT_EQ(multiply_one(word, CUDA_R_16F, c, CUDA_R_16F, CUBLAS_COMPUTE_32F),
+            CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(*result, 0x7C00U) << "an infinity";
+  ASSERT_EQ(multiply_one(word, CUDA_R_16BF, c, CUDA_R_16BF, CUBLAS_COMPUTE_32F),
+            CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(*result, 0x7880U) << "2^114";
+  EXPECT_EQ(multiply_one(word, CUDA_R_16F, c, CUDA_R_16BF, CUBLAS_COMPUTE_32F),
+            CUBLAS_STATUS_NOT_SUPPORTED);
+  EXPECT_EQ(multiply_one(word, CUDA_R_16F, c, CUDA_R_16F, CUBLAS_COMPUTE_16F),
+            CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
 TEST_F(StandInCublas, CountsAsALaunchAndFailsAsOne) {

@@ -1,0 +1,66 @@
+#include <cstddef>
+
+#include "kernels/parts/check.hpp"
+#include "kernels/precision/convert_cuda.hpp"
+#include "kernels/precision/words_cuda.hpp"
+
+namespace weir::cuda {
+namespace {
+
+template <HalfKind kKind>
+struct ToHalf {
+  static constexpr std::size_t kGroup = 8;
+  const float* x;
+  std::uint16_t* words;
+
+  __device__ void one(std::size_t i) const { words[i] = half_of_float<kKind>(x[i]); }
+  __device__ void group(std::size_t i) const {
+    store_eight<kKind>(words + i, load_four(x + i), load_four(x + i + 4));
+  }
+};
+
+template <HalfKind kKind>
+struct FromHalf {
+  static constexpr std::size_t kGroup = 8;
+  const std::uint16_t* words;
+  float* x;
+
+  __device__ void one(std::size_t i) const { x[i] = float_of_half<kKind>(words[i]); }
+  __device__ void group(std::size_t i) const {
+    const uint4 pairs = *reinterpret_cast<const uint4*>(words + i);
+    store_four(x + i, float4{low_of<kKind>(pairs.x), high_of<kKind>(pairs.x),
+                             low_of<kKind>(pairs.y), high_of<kKind>(pairs.y)});
+    store_four(x + i + 4, float4{low_of<kKind>(pairs.z), high_of<kKind>(pairs.z),
+                                 low_of<kKind>(pairs.w), high_of<kKind>(pairs.w)});
+  }
+};
+
+template <HalfKind kKind>
+void launch_to_half(cudaStream_t stream, std::span<const float> x, std::uint16_t* words) {
+  launch_each("to_half", stream, ToHalf<kKind>{x.data(), words}, x.size(), x.data(), words);
+}
+
+template <HalfKind kKind>
+void launch_from_half(cudaStream_t stream, std::span<const std::uint16_t> words, float* x) {
+  launch_each("from_half", stream, FromHalf<kKind>{words.data(), x}, words.size(), words.data(), x);
+}
+
+}  // namespace
+
+void to_half(cudaStream_t stream, std::span<const float> x, std::span<std::uint16_t> words,
+             HalfKind kind) {
+  require_elements({"to_half", "words"}, words.size(), x.size());
+  const bool bf16 = kind == HalfKind::kBf16;
+  (bf16 ? launch_to_half<HalfKind::kBf16> : launch_to_half<HalfKind::kFp16>)(stream, x,
+                                                                             words.data());
+}
+
+void from_half(cudaStream_t stream, std::span<const std::uint16_t> words, std::span<float> x,
+               HalfKind kind) {
+  require_elements({"from_half", "x"}, x.size(), words.size());
+  const bool bf16 = kind == HalfKind::kBf16;
+  (bf16 ? launch_from_half<HalfKind::kBf16> : launch_from_half<HalfKind::kFp16>)(stream, words,
+                                                                                 x.data());
+}
+
+}  // namespace weir::cuda

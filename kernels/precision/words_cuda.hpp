@@ -1,0 +1,37 @@
+#pragma once
+
+/// @file
+/// Eight 16-bit numbers at once, for the kernels of this folder.
+
+#include <cstdint>
+
+#include "kernels/parts/each_cuda.hpp"
+#include "kernels/precision/half.hpp"
+
+namespace weir::cuda {
+
+/// Rounds two neighbours, the first into the lower half.
+template <HalfKind kKind>
+__device__ inline unsigned pack_two(float first, float second) {
+  return half_of_float<kKind>(first) | (static_cast<unsigned>(half_of_float<kKind>(second)) << 16U);
+}
+
+/// Rounds eight neighbours; `words` must be aligned to 16 bytes.
+template <HalfKind kKind>
+__device__ inline void store_eight(std::uint16_t* words, float4 low, float4 high) {
+  *reinterpret_cast<uint4*>(words) =
+      uint4{pack_two<kKind>(low.x, low.y), pack_two<kKind>(low.z, low.w),
+            pack_two<kKind>(high.x, high.y), pack_two<kKind>(high.z, high.w)};
+}
+
+/// The two numbers of a pair as floats, the lower half first.
+template <HalfKind kKind>
+__device__ inline float low_of(unsigned pair) {
+  return float_of_half<kKind>(static_cast<std::uint16_t>(pair & 0xFFFFU));
+}
+template <HalfKind kKind>
+__device__ inline float high_of(unsigned pair) {
+  return float_of_half<kKind>(static_cast<std::uint16_t>(pair >> 16U));
+}
+
+}  // namespace weir::cuda
