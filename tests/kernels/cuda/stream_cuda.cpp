@@ -1,5 +1,6 @@
 // Every operation waits for its stream, and for no other.
 
+#include <algorithm>
 #include <functional>
 
 #include "kernels/classification_cuda.hpp"
@@ -7,11 +8,15 @@
 #include "kernels/elementwise/elementwise_cuda.hpp"
 #include "kernels/elementwise/random_cuda.hpp"
 #include "kernels/loss_cuda.hpp"
+#include "kernels/optimizer/step_cuda.hpp"
+#include "kernels/optimizer/update_cuda.hpp"
 #include "kernels/sgd_cuda.hpp"
 #include "kernels/sums/reduce_cuda.hpp"
 #include "support/gate.hpp"
 #include "support/held.hpp"
+#include "tests/kernels/cuda/device_sparse_cuda.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
+#include "tests/kernels/optimizer_reference.hpp"
 
 namespace {
 
@@ -69,6 +74,12 @@ class StreamsWhileHeld : public weir::testing::GpuTest {
   std::vector<Operation> operations(weir::cuda::CublasHandle& blas, std::span<const float> x,
                                     std::span<const float> labels, std::span<float> out,
                                     std::span<float> also);
+  /// Those of an optimizer. `state` is the first step's, `columns` are of kSide x kSide.
+  std::vector<Operation> updates(std::span<const float> x, std::span<const float> state,
+                                 const weir::CsrColumns& columns, std::span<float> out);
+  /// That an operation, which changes `out` from `before`, is held back with its stream.
+  void expect_waits(const Operation& operation, DeviceArray<float>& out,
+                    const std::vector<float>& before);
 
   /// The current contents, without a wait for the stream under test.
   std::vector<float> read_beside(std::span<const float> out) {
@@ -134,6 +145,42 @@ std::vector<Operation> StreamsWhileHeld::operations(weir::cuda::CublasHandle& bl
   };
 }
 
+std::vector<Operation> StreamsWhileHeld::updates(std::span<const float> x,
+                                                 std::span<const float> state,
+                                                 const weir::CsrColumns& columns,
+                                                 std::span<float> out) {
+  namespace gpu = weir::cuda;
+  const weir::OptimizerOptions sgd{.optimizer = weir::Optimizer::kSgd};
+  const auto s = stream();
+  const auto words = out.first(weir::kStepStateWords);
+  const weir::Weights weights{.w = out, .first = {}, .second = {}, .copy = {}};
+  return {
+      {"begin_step", [=] { gpu::begin_step(s, words, 0.5, 0.5); }},
+      {"end_step", [=] { gpu::end_step(s, words, {}); }},
+      {"update", [=] { gpu::update(s, sgd, weights, x, state); }},
+      {"update_rows",
+       [=] {
+         gpu::update_rows(s, sgd, weights, kDense, columns, x, state, weir::UpdatedRows::kTouched);
+       }},
+  };
+}
+
+void StreamsWhileHeld::expect_waits(const Operation& operation, DeviceArray<float>& out,
+                                    const std::vector<float>& before) {
+  SCOPED_TRACE(operation.name);
+  // Once without the hold: the first use of a kernel may wait for everything.
+  out.assign(before);
+  operation.enqueue();
+  EXPECT_NE(out.values(), before);
+  out.assign(before);
+  {
+    const Hold hold(stream());
+    operation.enqueue();
+    expect_same_bits(read_beside(out.view()), before);
+  }
+  EXPECT_NE(out.values(), before);
+}
+
 TEST_F(StreamsWhileHeld, EveryOperationWaitsForItsOwn) {
   weir::cuda::CublasHandle blas;
   const DeviceArray<float> x(random(kSide * kSide));
@@ -143,18 +190,21 @@ TEST_F(StreamsWhileHeld, EveryOperationWaitsForItsOwn) {
   DeviceArray<float> also(random(kSide * kSide));
   for (const Operation& operation :
        operations(blas, x.view(), labels.view(), out.span(), also.span())) {
-    SCOPED_TRACE(operation.name);
-    // Once without the hold: the first use of a kernel may wait for everything.
-    out.assign(before);
-    operation.enqueue();
-    EXPECT_NE(out.values(), before);
-    out.assign(before);
-    {
-      const Hold hold(stream());
-      operation.enqueue();
-      expect_same_bits(read_beside(out.view()), before);
-    }
-    EXPECT_NE(out.values(), before);
+    expect_waits(operation, out, before);
+  }
+}
+
+TEST_F(StreamsWhileHeld, EveryUpdateWaitsForItsOwn) {
+  const DeviceArray<float> x(random(kSide * kSide));
+  const std::vector<float> first_step = weir::reference::words_of(weir::reference::state_after(1));
+  const DeviceArray<float> state(first_step);
+  const weir::testing::DeviceColumns columns(
+      by_columns(weir::reference::random_sparse({kSide, kSide, 500}, 1)));
+  std::vector<float> before = random(kSide * kSide);
+  std::ranges::copy(first_step, before.begin());  // which begin_step and end_step find there
+  DeviceArray<float> out(before);
+  for (const Operation& operation : updates(x.view(), state.view(), columns.view(), out.span())) {
+    expect_waits(operation, out, before);
   }
 }
 
