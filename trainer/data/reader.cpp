@@ -16,9 +16,7 @@ BatchSource generated_source(std::uint64_t seed) {
 
 Reader::Reader(DeviceMemory staging, BatchShape shape, BatchSource source,
                std::uint64_t made_beforehand)
-    : shape_(shape),
-      source_(std::move(source)),
-      staging_(staging.upstream, staging.progress, shape.rows * (shape.inputs + shape.targets)) {
+    : shape_(shape), source_(std::move(source)), staging_(staging.upstream, staging.progress) {
   for (std::uint64_t i = 0; i < made_beforehand; ++i) made_.push_back(make(i));
   if (made_.empty()) thread_ = std::thread([this] { prefetch(); });
 }
@@ -36,10 +34,12 @@ HostBatch Reader::make(std::uint64_t index) {
   const std::size_t rows = shape_.rows_of(index);
   const std::size_t inputs = rows * shape_.inputs;
   const std::size_t targets = rows * shape_.targets;
-  float* buffer = staging_.acquire();
-  source_(index, {buffer, inputs}, {buffer + inputs, targets});
-  return {.inputs = {buffer, inputs},
-          .targets = {buffer + inputs, targets},
+  // Also for a shorter batch as much, so that buffers fit all batches.
+  const Staging::Buffer buffer = staging_.acquire(shape_.rows * (shape_.inputs + shape_.targets));
+  auto* const floats = static_cast<float*>(buffer.pointer);
+  source_(index, {floats, inputs}, {floats + inputs, targets});
+  return {.inputs = {floats, inputs},
+          .targets = {floats + inputs, targets},
           .rows = rows,
           .buffer = buffer};
 }
@@ -64,7 +64,7 @@ void Reader::prefetch() {
 HostBatch Reader::next() {
   if (!made_.empty()) {
     HostBatch batch = made_[handed_out_++ % made_.size()];
-    batch.buffer = nullptr;  // handed out repeatedly: never given back
+    batch.buffer = {};  // handed out repeatedly: never given back
     return batch;
   }
   Lock lock(mutex_);
@@ -77,7 +77,7 @@ HostBatch Reader::next() {
 }
 
 void Reader::give_back(const HostBatch& batch, Point copied) {
-  if (batch.buffer != nullptr) staging_.give_back(batch.buffer, copied);
+  if (batch.buffer.pointer != nullptr) staging_.give_back(batch.buffer, copied);
 }
 
 }  // namespace weir

@@ -39,7 +39,7 @@ struct HostBatch {
   std::span<const float> inputs;
   std::span<const float> targets;
   std::size_t rows = 0;
-  float* buffer = nullptr;  ///< to give back; null for a batch made beforehand
+  Staging::Buffer buffer{};  ///< to give back; null for a batch made beforehand
 };
 
 /// Fills batch number `index`, as many rows as the spans hold; the same index gives the same batch.

@@ -19,7 +19,7 @@ void Staging::release_passed() {
     if (returned_.empty() || returned_.front() != oldest) continue;
     returned_.pop_front();
     lock.unlock();
-    buffers_.deallocate({oldest.buffer, buffer_size()});
+    buffers_.deallocate(oldest.buffer);
     lock.lock();
   }
 }
@@ -29,26 +29,31 @@ std::optional<Point> Staging::oldest_returned() const {
   return returned_.empty() ? std::nullopt : std::optional{returned_.front().copied};
 }
 
-float* Staging::acquire() {
+Staging::Buffer Staging::acquire(std::size_t elements) {
+  const Bytes size{elements * sizeof(float)};
   for (;;) {
     release_passed();
-    void* buffer = buffers_.allocate(buffer_size()).pointer;
-    if (buffer != nullptr) return static_cast<float*>(buffer);
+    const Buffer buffer = buffers_.allocate(size);
+    if (buffer.pointer != nullptr) return buffer;
     // Waits for a submitted copy. Without one, no buffer becomes free by waiting.
     const auto oldest = oldest_returned();
     if (!oldest) break;
     (void)progress_.wait(*oldest, {});
   }
-  throw OutOfMemory(
-      "out of host memory for batches in flight to the device: a buffer of " +
-          format_bytes(buffer_size()) + " was refused, " +
-          format_bytes(buffers_.reserved().current) + " are in use",
-      {.asked = buffer_size(), .block = buffer_size(), .allocated = buffers_.reserved().current});
+  throw OutOfMemory("out of host memory for batches in flight to the device: a buffer of " +
+                        format_bytes(size) + " was refused, " +
+                        format_bytes(buffers_.reserved().current) + " are in use",
+                    {.asked = size, .block = size, .allocated = buffers_.reserved().current});
 }
 
-void Staging::give_back(float* buffer, Point copied) {
+void Staging::give_back(Buffer buffer, Point copied) {
   const Lock lock(mutex_);
   returned_.push_back({buffer, copied});
+}
+
+void Staging::release_below(std::size_t elements) {
+  release_passed();
+  (void)buffers_.release_below({elements * sizeof(float)});
 }
 
 }  // namespace weir

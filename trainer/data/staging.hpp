@@ -18,16 +18,19 @@ namespace weir {
 /// Thread-safe.
 class Staging {
  public:
-  /// Gets buffers of `elements` floats each from `upstream`. `upstream` and `progress` must outlive
-  /// this.
-  Staging(Upstream& upstream, Progress& progress, std::size_t elements)
-      : progress_(progress), elements_(elements), buffers_(upstream) {}
+  using Buffer = StagingBuffers::Buffer;
 
-  /// Returns an unused buffer. If the upstream has no room, waits for a copy out of a returned
-  /// buffer. Throws OutOfMemory if there is none.
-  [[nodiscard]] float* acquire();
-  /// Returns a buffer. The copy out of it is done when `copied` is passed.
-  void give_back(float* buffer, Point copied);
+  /// Gets buffers from `upstream`. `upstream` and `progress` must outlive this.
+  Staging(Upstream& upstream, Progress& progress) : progress_(progress), buffers_(upstream) {}
+
+  /// Returns an unused buffer for `elements` floats or more. If the upstream has no room, waits for
+  /// a copy out of a returned buffer. Throws OutOfMemory if there is none.
+  [[nodiscard]] Buffer acquire(std::size_t elements);
+  /// Returns a buffer. The copy out of it is done when `copied` is passed. Points are of one
+  /// stream, in its order.
+  void give_back(Buffer buffer, Point copied);
+  /// Returns unused buffers for fewer than `elements` floats to the upstream.
+  void release_below(std::size_t elements);
 
   /// Returns the memory obtained from the upstream, now and at most.
   [[nodiscard]] Gauge memory() const { return buffers_.reserved(); }
@@ -36,16 +39,14 @@ class Staging {
 
  private:
   struct Returned {
-    float* buffer;
+    Buffer buffer;
     Point copied;
     friend bool operator==(const Returned&, const Returned&) = default;
   };
-  [[nodiscard]] Bytes buffer_size() const noexcept { return {elements_ * sizeof(float)}; }
   void release_passed();
   [[nodiscard]] std::optional<Point> oldest_returned() const;
 
   Progress& progress_;
-  const std::size_t elements_;
   StagingBuffers buffers_;
   mutable Mutex mutex_{LockRank::kLeaf};
   std::deque<Returned> returned_ WEIR_GUARDED_BY(mutex_);  ///< oldest first

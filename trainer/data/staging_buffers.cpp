@@ -19,7 +19,7 @@ StagingBuffers::Buffer StagingBuffers::allocate(Bytes size) {
     // Another thread may have freed one meanwhile.
     if (buffer.pointer == nullptr) buffer = take_free(size);
     if (buffer.pointer != nullptr) return buffer;
-    if (!release_free() && !await_release(ended)) return {};
+    if (!release_below({UINT64_MAX}) && !await_release(ended)) return {};
   }
 }
 
@@ -53,13 +53,14 @@ StagingBuffers::Buffer StagingBuffers::grow(Bytes size) {
   return buffer;
 }
 
-bool StagingBuffers::release_free() {
+bool StagingBuffers::release_below(Bytes size) {
   std::vector<Buffer> released;
   {
     const Lock lock(mutex_);
-    if (free_.empty()) return false;
-    released = free_;
-    free_.clear();
+    const auto end = std::ranges::lower_bound(free_, size, {}, &Buffer::size);
+    if (end == free_.begin()) return false;
+    released.assign(free_.begin(), end);
+    free_.erase(free_.begin(), end);
     for (const Buffer& buffer : released) {
       std::erase_if(all_, [&](const Buffer& b) { return b.pointer == buffer.pointer; });
       reserved_.remove(buffer.size);

@@ -24,6 +24,7 @@ class StagingBuffers {
   struct Buffer {
     void* pointer = nullptr;
     Bytes size;  ///< at least the requested size
+    friend bool operator==(const Buffer&, const Buffer&) = default;
   };
 
   explicit StagingBuffers(Upstream& upstream) : upstream_(upstream) {}
@@ -37,6 +38,8 @@ class StagingBuffers {
   /// The pointer is null if that does not help.
   [[nodiscard]] Buffer allocate(Bytes size);
   void deallocate(Buffer buffer) noexcept;
+  /// Returns the free buffers smaller than `size` to the upstream. False if there are none.
+  bool release_below(Bytes size);
 
   /// Returns the bytes from the upstream, now and at most.
   [[nodiscard]] Gauge reserved() const;
@@ -47,8 +50,6 @@ class StagingBuffers {
   /// Takes the smallest free buffer of at least `size`. The pointer is null if there is none.
   [[nodiscard]] Buffer take_free(Bytes size);
   [[nodiscard]] Buffer grow(Bytes size);
-  /// Returns all free buffers to the upstream. False if there are none.
-  bool release_free();
   /// Waits until a release ends, if any is under way. Returns whether more than `ended` have.
   bool await_release(std::uint64_t ended);
   [[nodiscard]] std::uint64_t releases_ended() const;

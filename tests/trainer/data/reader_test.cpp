@@ -91,11 +91,11 @@ TEST(Reader, NeverWritesIntoABatchWhoseCopyIsNotPassed) {
   Reader reader({upstream, progress}, kShape, numbers.source(), 0);
   const HostBatch first = reader.next();
   reader.give_back(first, progress.enqueue(kCopyStream));
-  std::vector<const float*> seen{first.buffer};
+  std::vector<const void*> seen{first.buffer.pointer};
   for (int i = 1; i < 6; ++i) {
     const HostBatch batch = reader.next();
-    EXPECT_EQ(std::ranges::count(seen, batch.buffer), 0);
-    seen.push_back(batch.buffer);
+    EXPECT_EQ(std::ranges::count(seen, batch.buffer.pointer), 0);
+    seen.push_back(batch.buffer.pointer);
     reader.give_back(batch, progress.enqueue(kCopyStream));
   }
   expect_number(first, 0);
@@ -187,7 +187,7 @@ TEST(Reader, BatchesMadeBeforehandComeInTurnAndAreNeverGivenBack) {
   for (int i = 0; i < 9; ++i) {
     const HostBatch batch = reader.next();
     expect_number(batch, static_cast<float>(i % 3));
-    EXPECT_EQ(batch.buffer, nullptr);
+    EXPECT_EQ(batch.buffer.pointer, nullptr);
     // Returned behind a passed point, it must not be taken for a free buffer.
     reader.give_back(batch, progress.enqueue(kCopyStream));
     progress.pass_all(kCopyStream);

@@ -54,6 +54,24 @@ TEST(StagingBuffers, ReleasesBuffersThatAreTooSmallBeforeARequestFails) {
   EXPECT_EQ(buffers.allocate(mib(2)).pointer, kept.pointer);
 }
 
+TEST(StagingBuffers, ReleasesOnlyFreeBuffersBelowASize) {
+  MappedUpstream upstream(mib(64));
+  StagingBuffers buffers(upstream);
+  const Buffer used = buffers.allocate(mib(1));
+  const Buffer small = buffers.allocate(mib(2));
+  const Buffer large = buffers.allocate(mib(3));
+  buffers.deallocate(small);
+  buffers.deallocate(large);
+  EXPECT_TRUE(buffers.release_below(mib(3)));
+  EXPECT_EQ(buffers.reserved().current, mib(4));
+  EXPECT_EQ(upstream.used(), mib(4));
+  EXPECT_FALSE(buffers.release_below(mib(3)));
+  EXPECT_EQ(buffers.allocate(mib(2)).pointer, large.pointer);
+  buffers.deallocate(used);
+  EXPECT_TRUE(buffers.release_below(mib(3)));
+  EXPECT_EQ(upstream.used(), mib(3));
+}
+
 TEST(StagingBuffers, ABufferThatIsFreedWhileTheUpstreamIsAskedServesTheRequest) {
   MappedUpstream raw(mib(4));
   FaultyUpstream upstream(raw);
