@@ -1,0 +1,54 @@
+#include "trainer/sparse/make_sparse.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "allocator/base/setting.hpp"
+#include "tools/program/output_file.hpp"
+#include "trainer/sparse/libsvm.hpp"
+#include "trainer/sparse/sparse_set.hpp"
+
+namespace weir {
+namespace {
+
+void write_rows(OutputFile& file, const SparseDraw& draw, std::uint64_t first,
+                std::uint64_t count) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20U;
+  std::string text = std::to_string(count) + " " + std::to_string(draw.shape().columns) + " " +
+                     std::to_string(draw.shape().classes) + "\n";
+  SparseRows row;
+  file.begin();
+  for (std::uint64_t number = first; number < first + count; ++number) {
+    row.clear();
+    draw.append(number, row);
+    append_libsvm(row, 0, text);
+    if (text.size() < kPiece) continue;
+    file.append(text);
+    text.clear();
+  }
+  file.append(text);
+  file.commit();
+}
+
+}  // namespace
+
+void make_sparse(const std::string& option, const std::string& directory, std::uint64_t rows,
+                 const SparseDraw& draw) {
+  constexpr std::uint64_t kMostRows = kMostSparse / 2;
+  if (rows == 0 || rows > kMostRows) {
+    refuse(option, std::to_string(rows) + " rows", "from 1 to " + std::to_string(kMostRows));
+  }
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) {
+    refuse(option, directory, "a directory that can be written (" + error.message() + ")");
+  }
+  const std::filesystem::path path(directory);
+  OutputFile train(option, (path / kSparseTrainFile).string(), OutputFile::Beside::kOneName);
+  OutputFile test(option, (path / kSparseTestFile).string(), OutputFile::Beside::kOneName);
+  write_rows(train, draw, 0, rows);
+  write_rows(test, draw, rows, std::max<std::uint64_t>(rows / 10, 1));
+}
+
+}  // namespace weir

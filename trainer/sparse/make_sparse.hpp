@@ -1,0 +1,22 @@
+#pragma once
+
+// Writes a made data set, so that sparse training can be tried and measured without one.
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/sparse/sparse_draw.hpp"
+
+namespace weir {
+
+/// Writes the two files of sparse_set.hpp into `directory`, which is made if needed: `rows` rows to
+/// train on, and a tenth as many, at least one, to test on. Each file is written whole or not at
+/// all, row by row: memory does not grow with `rows`. The same arguments give the same bytes, and
+/// the batches of generated_rows with the same shape and seed have the same rows.
+///
+/// Throws UsageError, which names `option`, if the directory or a file cannot be written, or if
+/// there is no row, or more than kMostSparse / 2.
+void make_sparse(const std::string& option, const std::string& directory, std::uint64_t rows,
+                 const SparseDraw& draw);
+
+}  // namespace weir

@@ -1,0 +1,44 @@
+#pragma once
+
+// Made rows that look like text: a few columns are in most rows, most columns in few; and some of a
+// row's columns follow from its labels, so that the labels can be learned.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "trainer/sparse/sparse_rows.hpp"
+
+namespace weir {
+
+struct SparseShape {
+  std::size_t columns = 0;      ///< at most SparseDraw::kMostColumns
+  std::size_t classes = 0;      ///< at most kMostSparse
+  std::size_t nnz = 0;          ///< mean entries of a row; half as many more must fit its columns
+  std::size_t most_labels = 3;  ///< a row has from one to this many
+};
+
+/// Draws rows by number. Row i depends only on the shape, the seed and i, on every machine.
+///
+/// Column and class number k (counted by frequency) is drawn with a probability that falls as 1 / k
+/// in steps of powers of two (Zipf's law); frequent columns are spread over the width. A row has
+/// from nnz / 2 to 3 nnz / 2 entries. For each of its labels, an eighth of them are from the
+/// class's own columns. Values are whole thousandths, from 0.001 to 1.
+class SparseDraw {
+ public:
+  static constexpr std::size_t kMostColumns = std::size_t{1} << 26U;
+
+  /// Throws UsageError if a number is 0 or too large.
+  SparseDraw(const SparseShape& shape, std::uint64_t seed);
+
+  /// Adds row `number` to `rows`, and sets its widths. Thread-safe for different `rows`.
+  void append(std::uint64_t number, SparseRows& rows) const;
+
+  [[nodiscard]] const SparseShape& shape() const noexcept { return shape_; }
+
+ private:
+  const SparseShape shape_;
+  const std::uint64_t seed_;
+  const std::uint64_t step_;  ///< from one column to the next less frequent one
+};
+
+}  // namespace weir

@@ -1,0 +1,53 @@
+#pragma once
+
+// The lines of a text file, read block by block, and the common format of the messages about them.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir {
+
+/// Copies the next bytes of a file, at least one unless the file has ended. Returns how many.
+using ReadBytes = std::function<std::size_t(std::span<char> to)>;
+
+class TextLines {
+ public:
+  static constexpr std::size_t kBlock = std::size_t{1} << 20U;
+  /// Bounds the memory that a file without line breaks takes.
+  static constexpr std::size_t kLongestLine = std::size_t{1} << 26U;
+
+  /// `option` and `path` are for messages.
+  TextLines(std::string option, std::string path, ReadBytes read);
+
+  /// Returns the next line without its line break (\n or \r\n), valid until the next call; nothing
+  /// at the end. Throws UsageError if a line is too long, or if the last has no line break: it may
+  /// be cut, and a cut number would be read as another one. (libsvm's checkdata.py demands the
+  /// same.)
+  [[nodiscard]] std::optional<std::string_view> next();
+
+  /// `option: path: line …, column …: expected …, found …`, for the last line, or for the line
+  /// after it once `next` has returned nothing. Columns are bytes, from 1.
+  [[noreturn]] void refuse(std::size_t column, std::string_view expected,
+                           std::string_view found) const;
+  /// Returns the number of that line, from 1.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+
+ private:
+  bool fill();
+
+  const std::string option_;
+  const std::string path_;
+  const ReadBytes read_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0;  ///< of what is not handed out yet
+  std::size_t end_ = 0;
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace weir
