@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -9,15 +7,13 @@
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/workspace_cuda.hpp"
 #include "kernels/sums/logits_cuda.hpp"
-#include "kernels/sums/sum_tiles_cuda.hpp"
+#include "kernels/sums/row_sums_cuda.hpp"
 
 namespace weir::cuda {
 namespace {
 
-/// Rows whose terms are in scratch memory at a time. A power of two of tiles, so that it divides
-/// TileSums' capacity. As large as fits, since each round takes two dependent launches.
+/// As large as fits, since each round takes two dependent launches.
 constexpr std::size_t kRowsAtOnce = kWorkspaceElements / 2;
-static_assert(std::has_single_bit(kRowsAtOnce) && kRowsAtOnce / kSumTile <= kSumTile);
 
 constexpr std::uint32_t kNanBits = 0x7FC00000U;
 
@@ -85,23 +81,15 @@ void require_shape(std::string_view function, LogitShape shape, std::span<const 
   require_elements({function, "labels"}, labels.size(), shape.rows);
 }
 
-/// out[0] = the finished sum of the rows' terms, computed in pieces.
+/// out[0] = the finished sum of the rows' terms.
 template <typename Row>
 void sum_rows(const char* name, cudaStream_t stream, LogitShape shape, const float* z,
               const float* labels, Finish finish, float* out, std::span<float> workspace) {
-  const std::span<float> terms = workspace.first(kRowsAtOnce);
-  TileSums sums(name, stream, workspace.subspan(kRowsAtOnce));
-  for (std::size_t begin = 0; begin < shape.rows; begin += kRowsAtOnce) {
-    const std::size_t rows = std::min(kRowsAtOnce, shape.rows - begin);
+  const auto enqueue_terms = [=](std::size_t begin, std::size_t rows, float* terms) {
     launch(name, row_terms_kernel<Row>, grid_for(rows, kBlockWarps), stream,
-           z + begin * shape.classes, labels + begin, rows, shape.classes, terms.data());
-    const bool alone = shape.rows <= kSumTile;
-    float* const tile_sums = alone ? out : sums.next(tiles_of(rows));
-    launch_tiles(name, stream, ElementTerms{terms.data()}, true, rows, tile_sums,
-                 alone ? finish : Finish{});
-    if (alone) return;
-  }
-  sums.finish(finish, out);
+           z + begin * shape.classes, labels + begin, rows, shape.classes, terms);
+  };
+  sum_of_rows<kRowsAtOnce>(name, stream, shape.rows, enqueue_terms, finish, out, workspace);
 }
 
 }  // namespace

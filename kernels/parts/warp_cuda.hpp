@@ -25,4 +25,13 @@ __device__ inline float fold_lanes_to_all(float value) {
   return __shfl_sync(kAllLanes, fold_lanes(value), 0);
 }
 
+/// Returns the largest of all lanes' values to each lane. No value is NaN.
+__device__ inline float largest_of_lanes(float value) {
+  for (unsigned half = kWarpLanes / 2; half > 0; half /= 2) {
+    const float other = __shfl_xor_sync(kAllLanes, value, static_cast<int>(half));
+    value = other > value ? other : value;
+  }
+  return value;
+}
+
 }  // namespace weir::cuda

@@ -9,12 +9,12 @@
 
 #include "kernels/parts/exponential.hpp"
 #include "kernels/parts/warp_cuda.hpp"
-#include "kernels/sums/reduce.hpp"
+#include "kernels/sums/warp_terms_cuda.hpp"
 
 namespace weir::cuda {
 
-/// The most classes: kSumTile to the power of the sum's passes over a row.
-inline constexpr std::size_t kMostClasses = kSumTile * kSumTile * kSumTile;
+/// The most classes: those of a row's sum.
+inline constexpr std::size_t kMostClasses = kMostWarpTerms;
 
 /// A row: its logits and its label as given.
 struct LogitRow {
@@ -34,36 +34,15 @@ struct LogitRow {
     for (std::size_t j = threadIdx.x % kWarpLanes; j < classes; j += kWarpLanes) {
       best = z[j] > best ? z[j] : best;
     }
-    for (unsigned half = kWarpLanes / 2; half > 0; half /= 2) {
-      const float other = __shfl_xor_sync(kAllLanes, best, static_cast<int>(half));
-      best = other > best ? other : best;
-    }
-    return best;
+    return largest_of_lanes(best);
   }
 
-  /// Returns the sum of exp(z[j] - largest), in reduce.hpp's order. A tile's sum goes to the lane
-  /// that adds it in the next pass; a pass over one term would change no bit.
+  /// Returns the sum of exp(z[j] - largest), in reduce.hpp's order.
   __device__ float total(float largest) const {
-    const unsigned lane = threadIdx.x % kWarpLanes;
-    const std::size_t tiles = (classes - 1) / kSumTile + 1;
-    float second = 0;
-    float third = 0;
-    for (std::size_t tile = 0; tile < tiles; ++tile) {
-      const std::size_t begin = tile * kSumTile;
-      const std::size_t end = begin + kSumTile < classes ? begin + kSumTile : classes;
-      float sum = 0;
-      for (std::size_t j = begin + lane; j < end; j += kWarpLanes) {
-        sum += exp_of_negative(rounded_add(z[j], -largest));
-      }
-      sum = fold_lanes_to_all(sum);
-      if (tiles == 1) return sum;
-      if (tile % kWarpLanes == lane) second += sum;
-      if (tile % kSumTile != kSumTile - 1 && tile + 1 != tiles) continue;
-      sum = fold_lanes_to_all(second);
-      second = 0;
-      if (tile / kSumTile % kWarpLanes == lane) third += sum;
-    }
-    return fold_lanes_to_all(third);
+    const float* const logits = z;
+    return sum_terms_of_warp(classes, [logits, largest](std::size_t j) {
+      return exp_of_negative(rounded_add(logits[j], -largest));
+    });
   }
 
   /// Whether the label is the first of the largest logits, and no logit is NaN.
