@@ -16,7 +16,7 @@ struct KernelTime {
   double fastest = 0;       ///< fastest run, microseconds
   double bytes = 0;         ///< minimal traffic: each input read once, each output written once
   double flops = 0;         ///< of a matrix product; 0 for memory-bound kernels
-  std::string floor_of;     ///< the row whose rate sets the floor: `copy` or `sgemm`
+  std::string floor_of;     ///< the row whose rate sets the floor: `copy`, `sgemm`, …
   double floor = 0;         ///< microseconds at that rate
   /// Returns median over floor; 1 is as fast as the device's own operation.
   [[nodiscard]] double over_floor() const { return floor > 0 ? microseconds / floor : 0; }
@@ -31,7 +31,8 @@ enum class InputSize {
 };
 
 /// Times all kernels. The first two rows set the floors: a copy within device memory, and a large
-/// square product by cuBLAS. Throws CudaError and what the kernels throw.
+/// square product by cuBLAS. The rows of gpu_precisions.hpp come last. Throws CudaError and what
+/// the kernels throw.
 [[nodiscard]] std::vector<KernelTime> time_kernels(InputSize size);
 
 }  // namespace weir::bench

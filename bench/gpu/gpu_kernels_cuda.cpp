@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "bench/gpu/gpu_kernels.hpp"
+#include "bench/gpu/gpu_precisions.hpp"
 #include "bench/gpu/gpu_timer_cuda.hpp"
 #include "kernels/blas/blas_cuda.hpp"
 #include "kernels/classification_cuda.hpp"
@@ -239,7 +241,11 @@ std::string device_name() {
 }
 
 std::vector<KernelTime> time_kernels(InputSize size) {
-  return Rig(size == InputSize::kSmall ? kSmall : kMeasured).run();
+  std::vector<KernelTime> times = Rig(size == InputSize::kSmall ? kSmall : kMeasured).run();
+  const DeviceRates rates{.copied_bytes = times[0].bytes / times[0].microseconds,
+                          .float_flops = times[1].flops / times[1].microseconds};
+  std::ranges::move(time_precisions(size, rates), std::back_inserter(times));
+  return times;
 }
 
 }  // namespace weir::bench

@@ -18,10 +18,10 @@ constexpr std::size_t kTile = 512;
 struct Tf32Number {
   static float read(float value) { return tf32_of_float(value); }
 };
-template <HalfKind kKind>
+template <HalfKind Kind>
 struct HalfNumber {
-  static float read(std::uint16_t word) { return float_of_half<kKind>(word); }
-  static std::uint16_t written(float value) { return half_of_float<kKind>(value); }
+  static float read(std::uint16_t word) { return float_of_half<Kind>(word); }
+  static std::uint16_t written(float value) { return half_of_float<Kind>(value); }
 };
 
 /// Part of a dimension.

@@ -7,14 +7,14 @@
 namespace weir {
 namespace {
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 void round_each(std::span<const float> x, std::uint16_t* words) {
-  for (std::size_t i = 0; i < x.size(); ++i) words[i] = half_of_float<kKind>(x[i]);
+  for (std::size_t i = 0; i < x.size(); ++i) words[i] = half_of_float<Kind>(x[i]);
 }
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 void widen_each(std::span<const std::uint16_t> words, float* x) {
-  for (std::size_t i = 0; i < words.size(); ++i) x[i] = float_of_half<kKind>(words[i]);
+  for (std::size_t i = 0; i < words.size(); ++i) x[i] = float_of_half<Kind>(words[i]);
 }
 
 }  // namespace

@@ -7,42 +7,42 @@
 namespace weir::cuda {
 namespace {
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 struct ToHalf {
   static constexpr std::size_t kGroup = 8;
   const float* x;
   std::uint16_t* words;
 
-  __device__ void one(std::size_t i) const { words[i] = half_of_float<kKind>(x[i]); }
+  __device__ void one(std::size_t i) const { words[i] = half_of_float<Kind>(x[i]); }
   __device__ void group(std::size_t i) const {
-    store_eight<kKind>(words + i, load_four(x + i), load_four(x + i + 4));
+    store_eight<Kind>(words + i, load_four(x + i), load_four(x + i + 4));
   }
 };
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 struct FromHalf {
   static constexpr std::size_t kGroup = 8;
   const std::uint16_t* words;
   float* x;
 
-  __device__ void one(std::size_t i) const { x[i] = float_of_half<kKind>(words[i]); }
+  __device__ void one(std::size_t i) const { x[i] = float_of_half<Kind>(words[i]); }
   __device__ void group(std::size_t i) const {
     const uint4 pairs = *reinterpret_cast<const uint4*>(words + i);
-    store_four(x + i, float4{low_of<kKind>(pairs.x), high_of<kKind>(pairs.x),
-                             low_of<kKind>(pairs.y), high_of<kKind>(pairs.y)});
-    store_four(x + i + 4, float4{low_of<kKind>(pairs.z), high_of<kKind>(pairs.z),
-                                 low_of<kKind>(pairs.w), high_of<kKind>(pairs.w)});
+    store_four(x + i, float4{low_of<Kind>(pairs.x), high_of<Kind>(pairs.x), low_of<Kind>(pairs.y),
+                             high_of<Kind>(pairs.y)});
+    store_four(x + i + 4, float4{low_of<Kind>(pairs.z), high_of<Kind>(pairs.z),
+                                 low_of<Kind>(pairs.w), high_of<Kind>(pairs.w)});
   }
 };
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 void launch_to_half(cudaStream_t stream, std::span<const float> x, std::uint16_t* words) {
-  launch_each("to_half", stream, ToHalf<kKind>{x.data(), words}, x.size(), x.data(), words);
+  launch_each("to_half", stream, ToHalf<Kind>{x.data(), words}, x.size(), x.data(), words);
 }
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 void launch_from_half(cudaStream_t stream, std::span<const std::uint16_t> words, float* x) {
-  launch_each("from_half", stream, FromHalf<kKind>{words.data(), x}, words.size(), words.data(), x);
+  launch_each("from_half", stream, FromHalf<Kind>{words.data(), x}, words.size(), words.data(), x);
 }
 
 }  // namespace

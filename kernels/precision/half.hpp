@@ -89,14 +89,14 @@ inline constexpr std::uint32_t kRebias = (127U - 15U) << 23U;
   return float_of_bits(rounded & ~0x1FFFU);
 }
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 [[nodiscard]] WEIR_HOST_DEVICE inline std::uint16_t half_of_float(float value) noexcept {
-  return kKind == HalfKind::kBf16 ? bf16_of_float(value) : fp16_of_float(value);
+  return Kind == HalfKind::kBf16 ? bf16_of_float(value) : fp16_of_float(value);
 }
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 [[nodiscard]] WEIR_HOST_DEVICE inline float float_of_half(std::uint16_t word) noexcept {
-  return kKind == HalfKind::kBf16 ? float_of_bf16(word) : float_of_fp16(word);
+  return Kind == HalfKind::kBf16 ? float_of_bf16(word) : float_of_fp16(word);
 }
 
 }  // namespace weir

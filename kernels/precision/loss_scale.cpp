@@ -10,11 +10,11 @@
 namespace weir {
 namespace {
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 void scale_and_round(float alpha, std::span<float> x, std::uint16_t* words) {
   for (std::size_t i = 0; i < x.size(); ++i) {
     x[i] *= alpha;
-    words[i] = half_of_float<kKind>(x[i]);
+    words[i] = half_of_float<Kind>(x[i]);
   }
 }
 

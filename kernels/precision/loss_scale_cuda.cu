@@ -46,7 +46,7 @@ struct ScaleBy {
   }
 };
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 struct ScaleToHalf {
   static constexpr std::size_t kGroup = 8;
   const StepState* state;
@@ -56,7 +56,7 @@ struct ScaleToHalf {
   __device__ void one(std::size_t i) const {
     const float scaled = rounded_multiply(x[i], state->loss_scale);
     x[i] = scaled;
-    words[i] = half_of_float<kKind>(scaled);
+    words[i] = half_of_float<Kind>(scaled);
   }
   __device__ void group(std::size_t i) const {
     const float scale = state->loss_scale;
@@ -64,14 +64,14 @@ struct ScaleToHalf {
     const float4 high = times(load_four(x + i + 4), scale);
     store_four(x + i, low);
     store_four(x + i + 4, high);
-    store_eight<kKind>(words + i, low, high);
+    store_eight<Kind>(words + i, low, high);
   }
 };
 
-template <HalfKind kKind>
+template <HalfKind Kind>
 void launch_scale_to_half(cudaStream_t stream, const StepState* state, std::span<float> x,
                           std::uint16_t* words) {
-  launch_each("scale_to_half", stream, ScaleToHalf<kKind>{state, x.data(), words}, x.size(),
+  launch_each("scale_to_half", stream, ScaleToHalf<Kind>{state, x.data(), words}, x.size(),
               x.data(), words);
 }
 

@@ -11,27 +11,27 @@
 namespace weir::cuda {
 
 /// Rounds two neighbours, the first into the lower half.
-template <HalfKind kKind>
+template <HalfKind Kind>
 __device__ inline unsigned pack_two(float first, float second) {
-  return half_of_float<kKind>(first) | (static_cast<unsigned>(half_of_float<kKind>(second)) << 16U);
+  return half_of_float<Kind>(first) | (static_cast<unsigned>(half_of_float<Kind>(second)) << 16U);
 }
 
 /// Rounds eight neighbours; `words` must be aligned to 16 bytes.
-template <HalfKind kKind>
+template <HalfKind Kind>
 __device__ inline void store_eight(std::uint16_t* words, float4 low, float4 high) {
   *reinterpret_cast<uint4*>(words) =
-      uint4{pack_two<kKind>(low.x, low.y), pack_two<kKind>(low.z, low.w),
-            pack_two<kKind>(high.x, high.y), pack_two<kKind>(high.z, high.w)};
+      uint4{pack_two<Kind>(low.x, low.y), pack_two<Kind>(low.z, low.w),
+            pack_two<Kind>(high.x, high.y), pack_two<Kind>(high.z, high.w)};
 }
 
 /// The two numbers of a pair as floats, the lower half first.
-template <HalfKind kKind>
+template <HalfKind Kind>
 __device__ inline float low_of(unsigned pair) {
-  return float_of_half<kKind>(static_cast<std::uint16_t>(pair & 0xFFFFU));
+  return float_of_half<Kind>(static_cast<std::uint16_t>(pair & 0xFFFFU));
 }
-template <HalfKind kKind>
+template <HalfKind Kind>
 __device__ inline float high_of(unsigned pair) {
-  return float_of_half<kKind>(static_cast<std::uint16_t>(pair >> 16U));
+  return float_of_half<Kind>(static_cast<std::uint16_t>(pair >> 16U));
 }
 
 }  // namespace weir::cuda

@@ -628,6 +628,7 @@ SHUFFLES_PER_US = MULTIPROCESSORS * CLOCKS_PER_US  # of a warp
 BYTES_PER_US = 3e6
 FLOPS_PER_US = 50e6  # of a large product
 DEPENDENT_LAUNCH_US = 2.5
+WAVE_US = 2  # from the first load of a wave of tiles to its arithmetic, and to its last store: a guess
 
 
 class KernelBounds(unittest.TestCase):
@@ -637,6 +638,36 @@ class KernelBounds(unittest.TestCase):
     SQUARE = 2 * 1024**3 / FLOPS_PER_US
     WIDE = 2 * 8192 * 1024 * 4096 / FLOPS_PER_US
     TILE = SQUARE * MULTIPROCESSORS / 64 - SQUARE
+    LAYER = 2 * 128 * 512 * 200000 / FLOPS_PER_US
+    FACTORS = {"x": 128 * 512, "w": 512 * 200000, "dy": 128 * 200000}
+
+    @classmethod
+    def layer_bytes_us(cls, bytes_of_factor, a, b, result):
+        sizes = cls.FACTORS
+        return (bytes_of_factor * (sizes[a] + sizes[b]) + 4 * sizes[result]) / BYTES_PER_US
+
+    @classmethod
+    def last_layer(cls):
+        """Costs of the last layer's products: their floor, launches, and us that cannot overlap.
+
+        Tiles are 128 x 256, one for each multiprocessor at once. The input gradient has two, split
+        into as many parts as there are multiprocessors, which the second launch reads.
+        """
+        waves = {"forward": 6, "weight_gradient": 24}
+        factors = {
+            "forward": ("x", "w", "dy"),
+            "weight_gradient": ("x", "dy", "w"),
+            "input_gradient": ("dy", "w", "x"),
+        }
+        parts = MULTIPROCESSORS * 4 * 128 * 256 * 2 / BYTES_PER_US  # written, then read
+        for name, matrices in factors.items():
+            launches = 1 if name in waves else 2
+            more = waves.get(name, 1) * WAVE_US + (0 if name in waves else parts)
+            yield (f"{name}_fp32", report.LAST_LAYER, "sgemm"), (cls.LAYER, launches, 0, 0, more)
+            for way, size in (("tf32", 4), ("bf16", 2), ("fp16", 2)):
+                floor = cls.layer_bytes_us(size, *matrices)
+                yield (f"{name}_{way}", report.LAST_LAYER, "copy"), (floor, launches, 0, 0, more)
+
     GIVEN_16 = MATRIX + 4 * ROWS / BYTES_PER_US
     GIVEN_1024 = MATRIX + 4 * 65536 / BYTES_PER_US
 
@@ -664,10 +695,15 @@ class KernelBounds(unittest.TestCase):
             (SQUARE, 2, 0, 0, TILE + 8 * 1024**2 / BYTES_PER_US),
         ("dense_weight_gradient", "1024x1024x1024", "sgemm"): (SQUARE, 1, 0, 0, TILE),
         ("dense_input_gradient", "1024x1024x1024", "sgemm"): (SQUARE, 1, 0, 0, TILE),
+        ("to_fp16", "2^26", "copy"): (1.5 * MATRIX, 1, ELEMENTS / 32 * 25),
+        ("flag_not_finite", "2^26", "copy"): (MATRIX, 1, ELEMENTS / 32 * 5),
     }  # fmt: skip
 
+    def costs(self):
+        return {**self.COSTS, **dict(self.last_layer())}
+
     def test_no_bound_is_below_what_its_kernel_needs_at_least(self):
-        for (name, shape, floor_of), cost in self.COSTS.items():
+        for (name, shape, floor_of), cost in self.costs().items():
             floor, launches, instructions, shuffles, more = (*cost, 0, 0, 0)[:5]
             work = max(floor, instructions / WARP_INSTRUCTIONS_PER_US, shuffles / SHUFFLES_PER_US)
             least = work + launches * DEPENDENT_LAUNCH_US + more
@@ -676,7 +712,7 @@ class KernelBounds(unittest.TestCase):
             self.assertTrue(judged.within, f"{name} {shape}: {judged.ratio}, bound {judged.most}")
 
     def test_each_bound_by_name_is_calculated(self):
-        self.assertLessEqual(set(report.NAMED_BOUNDS), {cost[:2] for cost in self.COSTS})
+        self.assertLessEqual(set(report.NAMED_BOUNDS), {cost[:2] for cost in self.costs()})
 
 
 class Facts(Sampled):

@@ -19,7 +19,6 @@ using weir::GemmShape;
 using weir::HalfKind;
 using weir::Precision;
 using weir::Transpose;
-using weir::reference::as_word;
 using weir::reference::Bounded;
 using weir::reference::floats_of;
 using weir::reference::kEachHalfKind;

@@ -581,6 +581,10 @@ BOUNDS = {"copy": 1.15, "sgemm": 1.1}
 # A launch takes some microseconds (unverified), more than these bounds allow for a short floor. A
 # kernel of such a shape needs a row below.
 LEAST_FLOOR_US = 20
+# Of weir-train's wide network: a batch of 128, 512 hidden units, 200,000 outputs.
+LAST_LAYER = "128x512x200000"
+SHORT = ("tf32", "bf16", "fp16")  # precisions of which the layer's products are bound by memory
+SPLIT = "few tiles with long sums: each is split over multiprocessors, and another kernel adds up"
 # Special bounds with their reasons. Calculated from an H100's figures
 # (tests/gpu_check/report_test.py); no bound was tried on a GPU (unverified).
 NAMED_BOUNDS = {
@@ -600,6 +604,17 @@ NAMED_BOUNDS = {
         (1.5, "some 90 instructions a logit, with two divisions, take longer than its bytes"),
     ("count_correct", "4194304x16"):
         (6, "one warp a row: some 100 instructions and 20 shuffles for 16 logits"),
+    ("forward_fp32", LAST_LAYER):
+        (1.3, "sums of 512 instead of 8192: how a tile begins and ends counts for more"),
+    ("weight_gradient_fp32", LAST_LAYER):
+        (1.5, "sums of 128: a tile's loads and stores are a third of its time"),
+    ("input_gradient_fp32", LAST_LAYER): (1.4, SPLIT),
+    **{(f"forward_{way}", LAST_LAYER):
+        (1.5, "sums of 512: between its loads and its stores a tile moves nothing") for way in SHORT},
+    **{(f"weight_gradient_{way}", LAST_LAYER):
+        (1.6, "sums of 128: many waves of tiles, each mostly stores that wait for its loads")
+       for way in SHORT},
+    **{(f"input_gradient_{way}", LAST_LAYER): (1.8, SPLIT) for way in SHORT},
     ("dense_forward", "1024x1024x1024"):
         (2.6, "too few tiles for all multiprocessors, and another pass over the output"),
     ("dense_weight_gradient", "1024x1024x1024"):

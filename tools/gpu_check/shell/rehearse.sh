@@ -29,7 +29,7 @@ on_standin() {
   export WEIR_STANDIN_MEMORY=64G
   # What takes most time on the stand-in.
   if [[ $1 == quick ]]; then
-    tests='*-GemmOnDevice.*:ClassificationOnDevice.*:DenseOnDevice.*:ElementwiseOnDevice.*'
+    tests='*-GemmOnDevice.*:MixedOnDevice.*:ClassificationOnDevice.*:DenseOnDevice.*:ElementwiseOnDevice.*'
   fi
   x1="--small --batches 20 --rounds 1 --no-search"
   x16="--small --width-factor 2 --batches 10 --rounds 1 --no-search"
