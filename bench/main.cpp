@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   add_submit(table);
   add_admission(table);
   add_handover(table);
+  add_checkpoint(table);
   add_policy(table);
   add_staging(table);
   add_log(table);

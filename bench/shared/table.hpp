@@ -49,6 +49,7 @@ class Table final : public benchmark::BenchmarkReporter {
 // The topics. Each is in the file of its name, such as `pool_bench.cpp`, and its benchmarks' names
 // begin with its name.
 void add_admission(Table& table);
+void add_checkpoint(Table& table);
 void add_handover(Table& table);
 void add_index(Table& table);
 void add_log(Table& table);

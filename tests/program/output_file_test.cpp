@@ -76,6 +76,93 @@ TEST(OutputFile, AWriteThatFailsHalfwayKeepsTheOldFile) {
   EXPECT_EQ(directory.entries(), 1U) << "no partial file stays";
 }
 
+TEST(OutputFile, InPiecesReplacesTheOldFileOnlyAtCommit) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("out");
+  write_file(path, "old");
+  OutputFile file("--json", path, OutputFile::Beside::kOneName);
+  for (const char* contents : {"new", "newer"}) {
+    file.begin();
+    file.append("discarded");
+    file.begin();
+    file.append(contents);
+    file.append(" and more");
+    EXPECT_FALSE(read_file(path).starts_with(contents));
+    EXPECT_EQ(directory.entries(), 2U);
+    file.commit();
+    EXPECT_EQ(read_file(path), std::string(contents) + " and more");
+    EXPECT_EQ(directory.entries(), 1U);
+  }
+  file.begin();
+  file.append("discarded");
+  file.discard();
+  EXPECT_EQ(read_file(path), "newer and more");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(OutputFile, APieceThatFindsTheDiskFullLeavesNothingNew) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("out");
+  write_file(path, "old");
+  OutputFile file("--json", path, OutputFile::Beside::kOneName);
+  const FileSizeLimit limit(4096);
+  file.begin();
+  file.append(std::string(3000, 'x'));
+  expect_one_line_naming(message_of<UsageError>([&] { file.append(std::string(3000, 'x')); }),
+                         path);
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(OutputFile, UnderOneNameIsWrittenOverWhatAKilledProcessLeft) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("out");
+  write_file(path + ".partial", "left, and longer than the new contents");
+  { const OutputFile file("--json", path, OutputFile::Beside::kOneName); }
+  EXPECT_EQ(directory.entries(), 0U);
+  OutputFile file("--json", path, OutputFile::Beside::kOneName);
+  write_file(path + ".partial", "left, and longer than the new contents");
+  file.commit("new");
+  EXPECT_EQ(read_file(path), "new");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(OutputFile, UnderOneNameOnlyOneWriterIsAllowedAtATime) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("out");
+  OutputFile first("--json", path, OutputFile::Beside::kOneName);
+  OutputFile second("--json", path, OutputFile::Beside::kOneName);
+  first.begin();
+  const std::string message = message_of<UsageError>([&] { second.begin(); });
+  expect_one_line_naming(message, path);
+  EXPECT_NE(message.find("no other process writes now"), std::string::npos) << message;
+  first.append("first");
+  first.commit();
+  second.commit("second");
+  EXPECT_EQ(read_file(path), "second");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(OutputFile, UnderOneNameNothingButAFileIsWrittenOver) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("out");
+  const auto expect_kept = [&] {
+    EXPECT_THROW(OutputFile("--json", path, OutputFile::Beside::kOneName), UsageError);
+    EXPECT_EQ(directory.entries(), 2U);
+  };
+  write_file(directory.file("other"), "other");
+  std::filesystem::create_symlink("other", path + ".partial");
+  expect_kept();
+  EXPECT_EQ(read_file(directory.file("other")), "other");
+  std::filesystem::remove(path + ".partial");
+  ASSERT_EQ(mkfifo((path + ".partial").c_str(), 0600), 0);
+  expect_kept();
+  const int reader =
+      open((path + ".partial").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // now it can be opened
+  expect_kept();
+  close(reader);
+}
+
 TEST(OutputFile, ADirectoryThatWentAwayIsReportedAtCommit) {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory.file("sub"));

@@ -211,6 +211,52 @@ TEST(Tensor, ASelfMoveAndReassignmentKeepTheCountsRight) {
   EXPECT_EQ(allocated(rig), Bytes{});
 }
 
+TEST(TensorPieces, OutsideTheTensorAreRefused) {
+  Rig rig;
+  const Tensor tensor = rig->empty({10});
+  std::vector<float> piece(4);
+  const auto refusal = [&](std::size_t first) {
+    return message_of<UsageError>([&] { rig->write(tensor, first, piece); });
+  };
+  EXPECT_EQ(refusal(7), "write: 4 elements from element 7 on, of a tensor of 10");
+  EXPECT_THAT(refusal(SIZE_MAX), HasSubstr("from element 18446744073709551615 on"));
+  EXPECT_EQ(allocated(rig), Bytes{});
+  rig->write(tensor, 6, piece);
+  EXPECT_THROW(rig->read(tensor, 7, piece), UsageError);
+  rig->read(tensor, 6, piece);
+}
+
+TEST(TensorPieces, OfNoElementsNeedNothing) {
+  Rig rig;
+  const Tensor tensor = rig->empty({10});
+  rig->write(tensor, 10, {});
+  rig->read(tensor, 10, std::span<float>());
+  EXPECT_EQ(rig->operations(), 0U);
+}
+
+TEST(TensorPieces, WrittenOverAnErrorDoNotHideIt) {
+  Rig rig;
+  const Tensor tensor = rig->empty({10});
+  rig->submit("break", {.writes = {tensor}}, broken("lost"));
+  std::vector<float> piece(4);
+  rig->write(tensor, 0, piece);
+  EXPECT_THAT(message_of<Error>([&] { rig->read(tensor, 0, piece); }), HasSubstr("lost"));
+  settle(rig);
+}
+
+TEST(TensorPieces, ReadTakeHostMemoryForOnePiece) {
+  Rig rig;
+  const Tensor tensor = rig.filled(mib(8), 1);
+  std::vector<float> piece(kib(64).count / sizeof(float));
+  const auto& host = dynamic_cast<HostMemoryUpstream&>(rig.backend.host_upstream());
+  for (std::size_t first = 0; first < tensor.shape().elements(); first += piece.size()) {
+    rig->read(tensor, first, piece);
+    EXPECT_EQ(piece.back(), 1);
+  }
+  EXPECT_GT(host.used(), Bytes{});
+  EXPECT_LE(host.used(), mib(2));
+}
+
 TEST(MemoryInfo, AddsUpAtEveryMoment) {
   for (const PoolKind kind : kAllPoolKinds) {
     Rig rig({.budget = mib(1), .kind = kind});

@@ -16,11 +16,12 @@ namespace {
 constexpr std::size_t kMostExtents = 4;
 /// Below it no sum of sizes overflows.
 constexpr std::size_t kMostElements = std::size_t{1} << 60U;
+constexpr std::size_t kMostName = 128;
 /// The kinds of line, in the order in which a header has them.
 constexpr std::array<std::string_view, 3> kKinds{"setting", "position", "tensor"};
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) {
+  return !text.empty() && text.size() <= kMostName && std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.';
   });
@@ -89,7 +90,7 @@ class Decoder {
     if (kind != last_kind_) names_.clear();
     last_kind_ = kind;
     const std::string name(line.substr(space + 1, equals - space - 1));
-    if (!is_name(name)) return refuse("a name of letters, digits, '_', '-' and '.'");
+    if (!is_name(name)) return refuse("a name of at most 128 letters, digits, '_', '-' and '.'");
     if (!names_.insert(name).second) return refuse("no name twice");
     return add_value(name, line.substr(equals + 1));
   }
@@ -124,6 +125,8 @@ class Decoder {
 
 std::string setting_line(const Figure& setting) { return figure_line(kKinds[0], setting); }
 
+std::string position_line(const Figure& figure) { return figure_line(kKinds[1], figure); }
+
 std::string section_line(const Section& section) {
   std::string line = std::string(kKinds[2]) + " " + section.name;
   char before = '=';
@@ -137,7 +140,7 @@ std::string section_line(const Section& section) {
 std::vector<std::string> header_lines(const CheckpointHeader& header) {
   std::vector<std::string> lines;
   for (const Figure& figure : header.settings) lines.push_back(setting_line(figure));
-  for (const Figure& figure : header.position) lines.push_back(figure_line(kKinds[1], figure));
+  for (const Figure& figure : header.position) lines.push_back(position_line(figure));
   for (const Section& section : header.sections) lines.push_back(section_line(section));
   // What could not be read back is refused by who would read it.
   CheckpointHeader read;

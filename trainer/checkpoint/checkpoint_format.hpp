@@ -11,8 +11,8 @@
 
 namespace weir {
 
-/// A value by its name, such as `precision` and `bf16`. The name has letters, digits, `_`, `-` and
-/// `.`; the value is one line, perhaps empty.
+/// A value by its name, such as `precision` and `bf16`. The name has at most 128 letters, digits,
+/// `_`, `-` and `.`; the value is one line, perhaps empty.
 struct Figure {
   std::string name;
   std::string value;
@@ -47,8 +47,9 @@ inline constexpr std::size_t kChunkElements = std::size_t{1} << 20U;
 /// is not allowed, a name that occurs twice, extents that are not, and more than kMostLines.
 [[nodiscard]] std::vector<std::string> header_lines(const CheckpointHeader& header);
 
-/// Returns a setting's and a section's line.
+/// Return one of these lines.
 [[nodiscard]] std::string setting_line(const Figure& setting);
+[[nodiscard]] std::string position_line(const Figure& figure);
 [[nodiscard]] std::string section_line(const Section& section);
 
 /// Returns everything of the file before the header's checksum.

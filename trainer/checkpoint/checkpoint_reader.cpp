@@ -90,8 +90,7 @@ void CheckpointReader::require_checksum(std::size_t offset, const Checksum& befo
 const std::string& CheckpointReader::text(std::string_view name) const {
   const auto figure = std::ranges::find(header_.position, name, &Figure::name);
   if (figure == header_.position.end()) {
-    file_.refuse_at(kLinesOffset, "a line position " + std::string(name) + "=...",
-                    "none in the header");
+    file_.refuse_at(kLinesOffset, "a line position " + std::string(name) + "=...", "none");
   }
   return figure->value;
 }
@@ -105,37 +104,37 @@ std::uint64_t CheckpointReader::number(std::string_view name) const {
 
 void CheckpointReader::require(const Figures& settings, std::span<const Section> sections) const {
   std::size_t offset = kLinesOffset;
-  const auto compare = [&](const std::string& run, const std::string& file) {
-    if (run != file) {
-      file_.refuse_at(offset, run.empty() ? "no further line" : shown(run) + " as in this run",
-                      file.empty() ? "none" : shown(file));
-    }
+  const auto compare = [&](const std::string& kind, const std::string& run,
+                           const std::string& file) {
+    const auto text = [&](const std::string& line) {
+      return line.empty() ? "no further " + kind : shown(line);
+    };
+    if (run != file) file_.refuse_at(offset, text(run) + " as in this run", text(file));
     offset += file.size();
   };
   const auto line_or_none = [](const auto& all, std::size_t i, const auto& line_of) {
     return i < all.size() ? line_of(all[i]) : std::string();
   };
   for (std::size_t i = 0; i < std::max(settings.size(), header_.settings.size()); ++i) {
-    compare(line_or_none(settings, i, setting_line),
+    compare("setting", line_or_none(settings, i, setting_line),
             line_or_none(header_.settings, i, setting_line));
   }
-  for (const Figure& figure : header_.position) {
-    offset += std::string_view("position =\n").size() + figure.name.size() + figure.value.size();
-  }
+  for (const Figure& figure : header_.position) offset += position_line(figure).size();
   for (std::size_t i = 0; i < std::max(sections.size(), header_.sections.size()); ++i) {
-    compare(line_or_none(sections, i, section_line),
+    compare("tensor", line_or_none(sections, i, section_line),
             line_or_none(header_.sections, i, section_line));
   }
 }
 
 void CheckpointReader::read(const Sink& sink) const {
-  std::vector<float> chunk(kChunkElements);
+  std::vector<float> chunk;
   Checksum checksum = header_checksum_;
   std::size_t offset = sections_offset();
   for (std::size_t i = 0; i < header_.sections.size(); ++i) {
     const std::size_t elements = elements_of(header_.sections[i]);
     for (std::size_t first = 0; first < elements; first += kChunkElements) {
-      const auto piece = std::span(chunk).first(std::min(kChunkElements, elements - first));
+      chunk.resize(std::min(kChunkElements, elements - first));
+      const std::span<float> piece(chunk);
       const auto bytes = std::as_writable_bytes(piece);
       file_.read_at(offset, bytes);
       checksum.add(bytes);

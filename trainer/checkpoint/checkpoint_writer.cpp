@@ -35,12 +35,9 @@ class CheckedOutput {
   Checksum checksum_;
 };
 
-}  // namespace
-
-void write_checkpoint(OutputFile& file, const CheckpointHeader& header, const ReadPiece& read) {
+void write_contents(OutputFile& file, const CheckpointHeader& header, const ReadPiece& read) {
   const std::string begin = encode_header(header);
   std::vector<float> chunk(kChunkElements);
-  file.begin();
   CheckedOutput output(file);
   output.append(std::as_bytes(std::span(begin)));
   output.append_checksum();
@@ -52,6 +49,18 @@ void write_checkpoint(OutputFile& file, const CheckpointHeader& header, const Re
       output.append(std::as_bytes(piece));
       output.append_checksum();
     }
+  }
+}
+
+}  // namespace
+
+void write_checkpoint(OutputFile& file, const CheckpointHeader& header, const ReadPiece& read) {
+  file.begin();
+  try {
+    write_contents(file, header, read);
+  } catch (...) {
+    file.discard();
+    throw;
   }
   file.commit();
 }

@@ -118,7 +118,6 @@ void Checkpointer::write(Job& job) {
                        scheduler_.read(job.snapshot.tensors[section], first, out);
                      });
   } catch (const std::exception& error) {
-    file_.discard();
     failure = error.what();
   }
   job.snapshot.tensors.clear();  // their memory is free before the next may come

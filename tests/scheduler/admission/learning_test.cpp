@@ -42,6 +42,15 @@ void run_batch_of(Rig& rig, const std::function<void()>& body, const BatchOption
   rig->wait_all();
 }
 
+TEST(Learning, WhatABatchIsExpectedToHoldIsToldOnceOneHasEnded) {
+  Rig rig;
+  EXPECT_EQ(rig->expected_footprint("train"), std::nullopt);
+  const auto take_64 = [&] { (void)rig.filled(kib(64), 1); };
+  run_batch_of(rig, take_64);
+  EXPECT_EQ(rig->expected_footprint("train"), kib(64));
+  EXPECT_EQ(rig->expected_footprint("test"), kib(64)) << "as the largest that is known";
+}
+
 TEST(Learning, ABatchThatStagesOneAfterTheOtherIsChargedWhatItHeldAtOnce) {
   const LogCapture log;
   Rig rig({.budget = mib(1)});

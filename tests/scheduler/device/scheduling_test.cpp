@@ -9,6 +9,8 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -137,6 +139,23 @@ TEST_F(SchedulingWhileHeld, AResultIsReadBackAfterItsWrite) {
   opener.join();
 }
 
+TEST_F(SchedulingTest, ATensorIsWrittenAndReadInPieces) {
+  std::vector<float> values(kElements);
+  std::iota(values.begin(), values.end(), 1.0F);
+  const Tensor x = scheduler->empty({kElements});
+  constexpr std::size_t kPiece = 777;
+  for (std::size_t first = 0; first < kElements; first += kPiece) {
+    const std::size_t count = std::min(kPiece, kElements - first);
+    scheduler->write(x, first, std::span(values).subspan(first, count));
+  }
+  EXPECT_EQ(scheduler->read(x), values);
+  std::vector<float> read(kElements);
+  for (std::size_t first = 0; first < kElements; first += kPiece) {
+    scheduler->read(x, first, std::span(read).subspan(first, std::min(kPiece, kElements - first)));
+  }
+  EXPECT_EQ(read, values);
+}
+
 TEST_F(SchedulingWhileHeld, HostMemoryArrivesBeforeItIsUsed) {
   Upstream& host = device.backend().host_upstream();
   auto* const values = static_cast<float*>(host.allocate(kTensor));
@@ -150,6 +169,28 @@ TEST_F(SchedulingWhileHeld, HostMemoryArrivesBeforeItIsUsed) {
   const std::vector<float> got = scheduler->read(y);
   EXPECT_EQ(std::ranges::count(got, 2.5F), std::ssize(got));
   host.deallocate(values, kTensor);
+}
+
+TEST_F(SchedulingWhileHeld, APieceIsWrittenBehindWhoReadsTheTensorAndReadBehindWhoWritesIt) {
+  const std::vector<float> piece(100, value_of(0x22));
+  const Tensor x = written(0x11);
+  Gate& readers = hold(StreamRole::kCompute2);
+  const Tensor y = copied(x, StreamRole::kCompute2);
+  scheduler->write(x, 50, piece);
+  testing::give_others_a_chance();
+  readers.open();
+  expect_all(y, 0x11);
+
+  Gate& writers = hold(StreamRole::kCompute);
+  scheduler->submit("add", {.reads = {x}, .writes = {x}}, set_all(0x33));
+  std::thread opener([&] {
+    testing::give_others_a_chance();
+    writers.open();
+  });
+  std::vector<float> read(100);
+  scheduler->read(x, 50, read);
+  EXPECT_EQ(std::ranges::count(read, value_of(0x33)), 100);
+  opener.join();
 }
 
 TEST_F(SchedulingWhileHeld, AReaderThatWaitsKeepsNobodyElseFromSubmitting) {

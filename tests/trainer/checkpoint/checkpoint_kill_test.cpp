@@ -1,0 +1,94 @@
+// A process that writes checkpoints and is killed at any moment leaves a whole one, of some batch.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+
+#include "checkpoint_samples.hpp"
+#include "support/random_seed.hpp"
+#include "trainer/temporary_directory.hpp"
+
+namespace weir::testing {
+namespace {
+
+CheckpointHeader header_of_batch(std::uint64_t batch) {
+  return {.settings = {},
+          .position = {{"batch", std::to_string(batch)}},
+          .sections = {{"a", {2000}}, {"b", {3}}, {"c", {500}}}};
+}
+
+/// Writes one checkpoint after another, all elements of which are the batch's number, from batch
+/// `begun` on, and a byte to `steps` before each section and after each file.
+[[noreturn]] void write_for_ever(const std::string& path, std::uint64_t begun, int steps) {
+  const auto tell = [steps] {
+    if (write(steps, "", 1) != 1) _exit(1);
+  };
+  OutputFile file("--checkpoint", path, OutputFile::Beside::kOneName);
+  for (std::uint64_t batch = begun;; ++batch) {
+    write_checkpoint(file, header_of_batch(batch),
+                     [&](std::size_t, std::size_t, std::span<float> out) {
+                       tell();
+                       std::ranges::fill(out, static_cast<float>(batch));
+                     });
+    tell();
+  }
+}
+
+/// Starts a writer and kills it after so many of its steps, wherever it is by then.
+void write_until_killed(const std::string& path, std::uint64_t begun, int count) {
+  int steps[2];
+  ASSERT_EQ(pipe(steps), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    close(steps[0]);
+    try {
+      write_for_ever(path, begun, steps[1]);
+    } catch (...) {
+      _exit(1);
+    }
+  }
+  close(steps[1]);
+  char step = 0;
+  for (int i = 0; i < count; ++i) EXPECT_EQ(read(steps[0], &step, 1), 1);
+  kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  close(steps[0]);
+}
+
+TEST(CheckpointKill, TheFileIsAlwaysWholeAndTheNextRunGoesOn) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("run.ckp");
+  const std::uint64_t seed = random_seed();
+  SCOPED_TRACE(seed_message(seed));
+  std::mt19937_64 random(seed);
+  std::uint64_t batch = 0;
+  int beside = 0;
+  for (int i = 0; i < 100; ++i) {
+    SCOPED_TRACE(i);
+    write_until_killed(path, batch + 1, std::uniform_int_distribution(1, 12)(random));
+    beside += static_cast<int>(std::filesystem::exists(path + ".partial"));
+    EXPECT_LE(directory.entries(), 2U);
+    if (!std::filesystem::exists(path)) continue;
+    const CheckpointReader reader("--resume", path);
+    const std::uint64_t found = reader.number("batch");
+    EXPECT_GE(found, batch);
+    batch = found;
+    for (const auto& elements : read_all(reader)) {
+      EXPECT_EQ(std::ranges::count(elements, static_cast<float>(batch)), std::ssize(elements));
+    }
+  }
+  EXPECT_GT(batch, 20U);
+  EXPECT_GT(beside, 0) << "some were killed with a file half written";
+  { const OutputFile next("--checkpoint", path, OutputFile::Beside::kOneName); }
+  EXPECT_EQ(directory.entries(), 1U) << "the next run removes what a killed one left";
+}
+
+}  // namespace
+}  // namespace weir::testing
