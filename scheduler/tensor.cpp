@@ -47,6 +47,10 @@ Tensor::~Tensor() {
   state_->table->drop_handles(*state_);
 }
 
+std::size_t Tensor::handles() const noexcept {
+  return state_ == nullptr ? 0 : state_->handles.load(std::memory_order_acquire);
+}
+
 const Shape& Tensor::shape() const {
   if (state_ == nullptr) throw UsageError("shape() of an empty tensor handle");
   return state_->shape;

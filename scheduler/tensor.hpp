@@ -65,6 +65,10 @@ class Tensor {
   [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
   /// Throws UsageError for an empty handle.
   [[nodiscard]] const Shape& shape() const;
+  /// Returns how many handles the tensor has; zero for an empty one. Other threads may change it.
+  [[nodiscard]] std::size_t handles() const noexcept;
+  /// Whether both refer to the same tensor, or to none.
+  friend bool operator==(const Tensor& a, const Tensor& b) noexcept { return a.state_ == b.state_; }
 
  private:
   friend class Scheduler;

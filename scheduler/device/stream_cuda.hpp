@@ -51,8 +51,13 @@ class CudaStream final : private CudaCompletion, public Stream {
   std::uint64_t enqueue(Task& task);
   /// Returns when all of its tasks are told, whatever became of them.
   void drain() noexcept { followed_.drain(); }
-  /// The runtime's.
-  [[nodiscard]] cudaStream_t get() const noexcept { return stream_.get(); }
+  /// The runtime's handle that closures enqueue on.
+  [[nodiscard]] cudaStream_t get() const noexcept {
+    return instead_ != nullptr ? instead_ : stream_.get();
+  }
+  /// Lets the running closure enqueue on `other`, to capture it there; null ends that. Its own
+  /// stream must not be captured: other threads record events on it.
+  void enqueue_on(cudaStream_t other) noexcept { instead_ = other; }
   /// Device time of its tasks so far.
   [[nodiscard]] std::chrono::nanoseconds busy() const noexcept { return followed_.busy(); }
 
@@ -62,6 +67,7 @@ class CudaStream final : private CudaCompletion, public Stream {
 
   const int device_;
   const OwnedCudaStream stream_;
+  cudaStream_t instead_ = nullptr;  ///< only during a closure, on its thread
   FollowedCudaStream& followed_;
   std::atomic<std::uint32_t> news_{0};  ///< changes with each task; the thread sleeps on it
   std::atomic<bool> closing_{false};

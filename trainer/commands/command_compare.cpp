@@ -32,6 +32,7 @@ class CompareCommand {
     line.add("--small", small_,
              "a small model and batches of 32, where waiting is a visible share");
     line.add("--no-search", no_search_, "skip the search for the smallest budgets");
+    line.add("--static", static_, "also run throttled with --static-alloc and --static-shape");
     own_flags_.add(
         "--rounds", [](CompareSettings & s) -> auto& { return s.rounds; }, parse_count,
         "pairs of reference and policy");
@@ -48,6 +49,7 @@ class CompareCommand {
         TrainSettings::from_environment(process_environment(), device_.choose());
     CompareSettings settings = small_ ? CompareSettings::small(base) : CompareSettings::d2l(base);
     settings.search = !no_search_;
+    settings.with_static = static_;
     own_flags_.apply(settings);
     flags_.apply(settings.train);
     settings.fit_to_model();
@@ -80,6 +82,7 @@ class CompareCommand {
  private:
   bool small_ = false;
   bool no_search_ = false;
+  bool static_ = false;
   Flags<CompareSettings> own_flags_;
   DeviceFlag device_;
   TrainFlags flags_;

@@ -26,6 +26,10 @@ class RunCommand {
         json_(line, "--json",
               "write the figures to this file; - is standard output, without the table") {
     line.add("--save-anyway", save_anyway_, "save the weights even if training diverged");
+    line.add("--static-alloc", static_alloc_,
+             "submit a batch whose shape recurs as one operation in one arena");
+    line.add("--static-shape", static_shape_,
+             "the same, and capture it as a CUDA graph; the cpu replays it as it is");
     add_policy_flag(flags_);
     add_memory_flags(flags_);
     flags_.add(
@@ -74,6 +78,8 @@ class RunCommand {
         TrainSettings::from_environment(process_environment(), device_.choose());
     if (data_.given()) settings.use_data_defaults();
     flags_.apply(settings);
+    if (static_alloc_) settings.memory = {StaticMemory::kAlloc, "--static-alloc"};
+    if (static_shape_) settings.memory = {StaticMemory::kShape, "--static-shape"};
     settings.validate();
     const bool epochs_given = settings.epochs.source != "default";
     if (epochs_given && !data_.given()) {
@@ -123,6 +129,8 @@ class RunCommand {
   }
 
   bool save_anyway_ = false;
+  bool static_alloc_ = false;
+  bool static_shape_ = false;
   TextFlag data_;
   DeviceFlag device_;
   TrainFlags flags_;

@@ -20,6 +20,31 @@ TrainSettings with_policy(TrainSettings settings, Policy policy) {
   return settings;
 }
 
+/// One line of the table: a policy, with or without static memory.
+struct Variant {
+  std::string name;
+  Policy policy;
+  StaticMemory memory = StaticMemory::kNone;
+
+  [[nodiscard]] TrainSettings applied_to(TrainSettings settings) const {
+    settings.memory = {memory, "compare"};
+    return with_policy(std::move(settings), policy);
+  }
+};
+
+std::vector<Variant> compared_variants(const CompareSettings& settings) {
+  std::vector<Variant> variants;
+  for (const Policy policy : compared_policies()) {
+    variants.push_back({.name = std::string(to_string(policy)), .policy = policy});
+  }
+  if (!settings.with_static) return variants;
+  variants.push_back(
+      {.name = "static-alloc", .policy = Policy::kThrottled, .memory = StaticMemory::kAlloc});
+  variants.push_back(
+      {.name = "static-shape", .policy = Policy::kThrottled, .memory = StaticMemory::kShape});
+  return variants;
+}
+
 /// The cpu device has all of its memory to itself. A GPU also holds memory of its driver and other
 /// programs, so its default is what is free.
 TrainSettings reference_settings(TrainSettings settings) {
@@ -157,11 +182,11 @@ class Experiment {
     return result;
   }
 
-  /// Runs the policy, the reference and, if there is `plain`, a run without Weir. That one comes
+  /// Runs the variant, the reference and, if there is `plain`, a run without Weir. That one comes
   /// between the two, whose order alternates.
-  void round_of(Runs& reference, Runs& runs, Runs* plain, Policy policy, std::uint64_t round) {
-    const std::string label = std::string(to_string(policy)) + ", round " +
-                              std::to_string(round + 1) + " of " +
+  void round_of(Runs& reference, Runs& runs, Runs* plain, const Variant& variant,
+                std::uint64_t round) {
+    const std::string label = variant.name + ", round " + std::to_string(round + 1) + " of " +
                               std::to_string(settings_.rounds.value);
     TrainResult theirs;
     TrainResult bare;
@@ -173,7 +198,7 @@ class Experiment {
       bare = checked(train_plain(settings_.train, hooks_for("without Weir for " + label)));
     };
     round % 2 == 0 ? run_reference() : run_plain();
-    TrainResult ours = run(with_policy(settings_.train, policy), label);
+    TrainResult ours = run(variant.applied_to(settings_.train), label);
     round % 2 == 0 ? run_plain() : run_reference();
     if (stopped()) return;
     add_ratio(runs.ratios, ours, theirs);
@@ -258,19 +283,21 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
   comparison.why_no_plain = why_no_plain_run(settings.train);
   Runs plain;
   plain.figures.name = "plain";
-  std::vector<std::pair<Policy, Runs>> policies;
-  for (const Policy policy : compared_policies()) {
-    policies.emplace_back(policy, Runs{}).second.figures.name = to_string(policy);
+  std::vector<std::pair<Variant, Runs>> policies;
+  for (Variant& variant : compared_variants(settings)) {
+    const std::string name = variant.name;
+    policies.emplace_back(std::move(variant), Runs{}).second.figures.name = name;
   }
   // Unbounded runs out of memory, each time the same way, so once is enough. It also warms up the
   // machine.
   policies.front().second.add(
       experiment.run(with_policy(settings.train, Policy::kUnbounded), "unbounded"));
   for (std::uint64_t round = 0; round < settings.rounds.value && !experiment.stopped(); ++round) {
-    for (auto& [policy, runs] : policies) {
-      if (policy == Policy::kUnbounded || experiment.stopped()) continue;
-      const bool beside_plain = policy == Policy::kThrottled && comparison.why_no_plain.empty();
-      experiment.round_of(reference, runs, beside_plain ? &plain : nullptr, policy, round);
+    for (auto& [variant, runs] : policies) {
+      if (variant.policy == Policy::kUnbounded || experiment.stopped()) continue;
+      const bool beside_plain =
+          variant.policy == Policy::kThrottled && comparison.why_no_plain.empty();
+      experiment.round_of(reference, runs, beside_plain ? &plain : nullptr, variant, round);
     }
   }
   if (comparison.why_no_plain.empty()) comparison.plain = plain.finish();
@@ -278,15 +305,15 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
   if (comparison.reference.runs != 0 && comparison.reference.last.outcome == Outcome::kFinished) {
     comparison.reference.smallest_budget = comparison.reference.last.pool.reserved.peak;
   }
-  for (auto& [policy, runs] : policies) {
+  for (auto& [variant, runs] : policies) {
     PolicyFigures figures = runs.finish();
-    if (policy == Policy::kUnbounded) {
+    if (variant.policy == Policy::kUnbounded) {
       figures.smallest_budget = comparison.reference.smallest_budget;
       figures.searched = comparison.reference.runs != 0;
     } else if (settings.search && !experiment.stopped()) {
-      figures.smallest_budget =
-          smallest_budget(settings.train, policy, settings.short_batches, settings.step,
-                          experiment.hooks_for("smallest budget of " + figures.name));
+      figures.smallest_budget = smallest_budget(
+          variant.applied_to(settings.train), variant.policy, settings.short_batches, settings.step,
+          experiment.hooks_for("smallest budget of " + figures.name));
       figures.searched = !experiment.stopped();
     }
     comparison.policies.push_back(std::move(figures));

@@ -21,6 +21,7 @@ struct CompareSettings {
   std::uint64_t short_batches = 4;  ///< of a run that only tests a budget
   Bytes step{};                     ///< resolution of the search for budgets
   bool search = true;               ///< searches each policy's smallest budget
+  bool with_static = false;         ///< runs throttled with static memory too, both kinds
 
   /// Widens the model by its factor, and a default budget by what the wider model and the maths'
   /// workspace need. Call once. The room for run-ahead stays.
@@ -49,7 +50,7 @@ struct PolicyFigures {
   double ratio = 0;      ///< to the reference run of the same pair; median
   double ratio_low = 0;  ///< smallest and largest of those ratios
   double ratio_high = 0;
-  std::optional<Ratio> to_plain{};  ///< throttled to the plain run of the same round
+  std::optional<Ratio> to_plain{};  ///< of throttled, to the plain run of the same round
   double idle_share = 0;
   double host_seconds = 0;  ///< per batch, as in TrainResult
   TrainResult last;         ///< peaks, stalls and outcome; peaks are the largest of all runs
@@ -59,12 +60,14 @@ struct PolicyFigures {
 
 struct Comparison {
   PolicyFigures reference;
-  /// The training loop without Weir (plain.hpp), in the rounds of throttled. Its pool peak is the
+  /// The training loop without Weir (plain.hpp), in each round of throttled. Its pool peak is the
   /// device memory that it took; its idle share is unknown.
   std::optional<PolicyFigures> plain;
-  std::string why_no_plain;             ///< if there is none
-  std::vector<PolicyFigures> policies;  ///< unbounded, backstop, throttled, barrier
-  bool identical = true;                ///< weights of all finished runs are equal
+  std::string why_no_plain;  ///< if there is none
+  /// unbounded, backstop, throttled, barrier; then throttled as static-alloc and static-shape, if
+  /// asked for
+  std::vector<PolicyFigures> policies;
+  bool identical = true;  ///< weights of all finished runs are equal
   std::uint64_t finished_runs = 0;
   bool interrupted = false;
 };

@@ -70,12 +70,15 @@ void Mlp::backward(Tape tape, Tensor gradient) {
   }
 }
 
-void Mlp::step(float learning_rate, float momentum) {
-  if (momentum > 0 && velocities_.empty()) {
-    for (const Tensor& w : parameters_) {
-      velocities_.push_back(operations_.filled(w.shape(), 0, "velocity"));
-    }
+void Mlp::make_velocities() {
+  if (!velocities_.empty()) return;
+  for (const Tensor& w : parameters_) {
+    velocities_.push_back(operations_.filled(w.shape(), 0, "velocity"));
   }
+}
+
+void Mlp::step(float learning_rate, float momentum) {
+  if (momentum > 0) make_velocities();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (momentum > 0) {
       operations_.step_with_momentum(parameters_[i], gradients_[i], velocities_[i], learning_rate,

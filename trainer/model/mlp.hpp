@@ -42,6 +42,9 @@ class Mlp {
   /// tensors once used.
   void backward(Tape tape, Tensor gradient);
   void step(float learning_rate, float momentum);
+  /// Creates what steps with momentum need; otherwise the first of them does. A model that has it
+  /// keeps it.
+  void make_velocities();
 
   /// Returns the parameters in the order W_0, b_0, W_1, … Waits for them.
   [[nodiscard]] std::vector<std::vector<float>> read_parameters();
@@ -58,7 +61,7 @@ class Mlp {
   Operations& operations_;
   std::vector<Tensor> parameters_;
   std::vector<Tensor> gradients_;   ///< in the order of the parameters
-  std::vector<Tensor> velocities_;  ///< likewise; created by the first step with momentum
+  std::vector<Tensor> velocities_;  ///< likewise; created by make_velocities
 };
 
 }  // namespace weir

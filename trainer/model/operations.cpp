@@ -49,23 +49,31 @@ Operations::Operations(Scheduler& scheduler, Maths& maths) : submitter_(schedule
 Tensor Operations::filled(const Shape& shape, float value, std::string_view label,
                           StreamRole stream) {
   Tensor tensor = submitter_.empty(shape, label);
-  submitter_.submit(
-      "fill", {.writes = {tensor}, .stream = stream},
-      [maths = &maths_, value](Stream& s, Inputs, Outputs out) { maths->fill(s, value, out[0]); },
-      {value});
+  fill(tensor, value, stream);
   return tensor;
 }
 
 Tensor Operations::drawn(const Shape& shape, NormalDraw draw, std::string_view label,
                          StreamRole stream) {
   Tensor tensor = submitter_.empty(shape, label);
+  this->draw(tensor, draw, stream);
+  return tensor;
+}
+
+void Operations::fill(const Tensor& tensor, float value, StreamRole stream) {
+  submitter_.submit(
+      "fill", {.writes = {tensor}, .stream = stream},
+      [maths = &maths_, value](Stream& s, Inputs, Outputs out) { maths->fill(s, value, out[0]); },
+      {value});
+}
+
+void Operations::draw(const Tensor& tensor, NormalDraw draw, StreamRole stream) {
   submitter_.submit(
       "draw", {.writes = {tensor}, .stream = stream},
       [maths = &maths_, draw](Stream& s, Inputs, Outputs out) {
         maths->fill_normal(s, draw, out[0]);
       },
       {static_cast<double>(draw.seed), static_cast<double>(draw.sequence), draw.deviation});
-  return tensor;
 }
 
 void Operations::accumulate(const Tensor& total, const Tensor& value) {

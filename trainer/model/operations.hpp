@@ -29,6 +29,9 @@ class Operations {
   /// Returns a new tensor of normal numbers.
   [[nodiscard]] Tensor drawn(const Shape& shape, NormalDraw draw, std::string_view label,
                              StreamRole stream = StreamRole::kCompute);
+  /// The same in a tensor that there is.
+  void fill(const Tensor& tensor, float value, StreamRole stream = StreamRole::kCompute);
+  void draw(const Tensor& tensor, NormalDraw draw, StreamRole stream = StreamRole::kCompute);
   /// total += value, in place.
   void accumulate(const Tensor& total, const Tensor& value);
 

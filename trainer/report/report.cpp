@@ -68,6 +68,13 @@ std::string target(const RunAhead& chosen, const TrainResult& r) {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+std::string static_memory(const StaticFigures& f) {
+  std::string text = "arena " + format_bytes(f.arena) + "; as one operation " +
+                     format_count(f.batches, "batch", "es");
+  if (f.captures != 0) text += ", " + format_count(f.captures, "capture");
+  return text;
+}
+
 /// Adds what held dispatch back. Only `throttled` admits, so only it has the last three rows.
 void add_throttling(Rows& rows, const PolicyOptions& policy, const TrainResult& r) {
   rows.push_back({"dispatch stalls",
@@ -96,6 +103,14 @@ std::string accuracy(const TrainResult& r) {
   return percent(*r.test_accuracy) + " of " + format_count(r.test_images, "test image");
 }
 
+/// Null without static memory.
+json static_json(const TrainResult& r) {
+  if (!r.static_memory) return nullptr;
+  return {{"arena_bytes", r.static_memory->arena.count},
+          {"batches_as_one_operation", r.static_memory->batches},
+          {"captures", r.static_memory->captures}};
+}
+
 /// Members common to all runs.
 json memory_json(const TrainResult& r) {
   const auto stalls = [](const Stalls& s) {
@@ -107,6 +122,7 @@ json memory_json(const TrainResult& r) {
          {"measured", {{"from_ns", r.measured_from}, {"to_ns", r.measured_to}}},
          {"idle_share", r.idle_share},
          {"operations", r.operations},
+         {"static_memory", static_json(r)},
          {"host_us", 1e6 * r.host_seconds},
          {"peak_reserved_bytes", r.pool.reserved.peak.count},
          {"peak_held_bytes", r.pool.held.peak.count},
@@ -237,16 +253,16 @@ std::vector<std::string> plain_row(const PolicyFigures& f) {
 }
 
 /// Returns the host times of all runs, and throttled's compared with the loop without Weir. Empty
-/// if that did not run.
-std::string host_times(const Comparison& comparison) {
-  if (!comparison.plain) return "";
+/// if neither that nor static memory was to run.
+std::string host_times(const CompareSettings& settings, const Comparison& comparison) {
+  if (!comparison.plain && !settings.with_static) return "";
   std::string text;
   const auto add = [&](const PolicyFigures& f) {
     if (f.runs == 0) return;
     text += (text.empty() ? "" : ", ") + f.name + " " + format_number(1e6 * f.host_seconds, 1);
   };
   add(comparison.reference);
-  add(*comparison.plain);
+  if (comparison.plain) add(*comparison.plain);
   for (const PolicyFigures& f : comparison.policies) add(f);
   if (text.empty()) return "";
   text = "host time per batch, us: " + text + "\n";
@@ -287,11 +303,15 @@ std::string format_run(const TrainSettings& settings, const TrainResult& result)
             {"result", describe_outcome(result)},
             {"batches", std::to_string(result.batches)},
             {"batches/s", format_number(result.batches_per_second(), 2)},
+            {"host per batch", format_number(1e6 * result.host_seconds, 1) + " us"},
             {"device idle", percent(result.idle_share)},
             {"peak reserved", format_bytes(result.pool.reserved.peak)},
             {"peak held", format_bytes(result.pool.held.peak)},
             {"host staging", format_bytes(result.staging)},
             {"most in flight", format_count(result.admission.most_submitted, "batch", "es")}};
+  if (result.static_memory) {
+    rows.push_back({"static memory", static_memory(*result.static_memory)});
+  }
   add_throttling(rows, settings.policy, result);
   if (result.mean_loss) rows.push_back({"mean loss", format_number(*result.mean_loss, 6)});
   if (settings.data != nullptr) rows.push_back({"test accuracy", accuracy(result)});
@@ -349,7 +369,7 @@ std::string format_comparison(const CompareSettings& settings, const Comparison&
       row(comparison.reference, true)};
   if (comparison.plain) rows.push_back(plain_row(*comparison.plain));
   for (const PolicyFigures& figures : comparison.policies) rows.push_back(row(figures, false));
-  text += format_table(rows) + "\n" + host_times(comparison);
+  text += format_table(rows) + "\n" + host_times(settings, comparison);
   text += "weights after " + format_count(t.batches.value, "batch", "es") + ": " +
           (comparison.finished_runs < 2 ? "fewer than two runs finished, nothing to compare"
            : comparison.identical       ? "bit-identical in all "

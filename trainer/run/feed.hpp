@@ -1,8 +1,14 @@
 #pragma once
 
-// Brings training batches onto the device: copied from a reader's host memory, or drawn there.
+// Brings training batches onto the device: copied from a reader's host memory, or drawn there. Into
+// new tensors each time, or, for static memory, into two places of each shape in turn: one is
+// filled while the device computes with the other.
 
+#include <array>
 #include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "scheduler/scheduler.hpp"
 #include "scheduler/tensor.hpp"
@@ -28,20 +34,49 @@ class Feed {
   [[nodiscard]] virtual Tensor targets() = 0;
 };
 
+/// Where batches are brought.
+enum class FeedPlaces : std::uint8_t { kNew, kFixed };
+
+/// Two places for the inputs and the targets of batches with the same number of rows, for so many
+/// numbers of rows as static memory knows plans.
+class FixedPlaces {
+ public:
+  struct Place {
+    Tensor inputs;
+    Tensor targets;
+  };
+  /// Returns the place for the next batch of these shapes.
+  [[nodiscard]] const Place& next(Scheduler& scheduler, const Shape& inputs, const Shape& targets);
+
+ private:
+  struct Pair {
+    std::array<Place, 2> places;
+    std::size_t next = 0;
+  };
+  std::vector<Pair> pairs_;  ///< used last first
+};
+
 class CopiedFeed final : public Feed {
  public:
   /// Both must outlive it.
-  CopiedFeed(Scheduler& scheduler, Reader& reader) : scheduler_(scheduler), reader_(reader) {}
+  CopiedFeed(Scheduler& scheduler, Reader& reader, FeedPlaces places = FeedPlaces::kNew)
+      : scheduler_(scheduler), reader_(reader), places_(places) {}
 
-  void next() override { host_ = reader_.next(); }
+  void next() override;
   [[nodiscard]] Tensor inputs() override;
   [[nodiscard]] Tensor targets() override;
   [[nodiscard]] std::size_t rows() const noexcept { return host_.rows; }
 
  private:
+  [[nodiscard]] Tensor copy(std::span<const float> host, const Tensor& fixed,
+                            std::string_view label);
+
   Scheduler& scheduler_;
   Reader& reader_;
+  const FeedPlaces places_;
   HostBatch host_;
+  FixedPlaces fixed_;
+  FixedPlaces::Place place_;  ///< of the current batch; empty for new tensors
 };
 
 /// Draws the batches of generated_source on the device's second compute stream, as the d2l
@@ -49,10 +84,11 @@ class CopiedFeed final : public Feed {
 class DrawnFeed final : public Feed {
  public:
   /// `operations` must outlive it.
-  DrawnFeed(Operations& operations, const BatchShape& shape, std::uint64_t seed)
-      : operations_(operations), shape_(shape), seed_(seed) {}
+  DrawnFeed(Operations& operations, const BatchShape& shape, std::uint64_t seed,
+            FeedPlaces places = FeedPlaces::kNew)
+      : operations_(operations), shape_(shape), seed_(seed), places_(places) {}
 
-  void next() override { index_ = made_++; }
+  void next() override;
   [[nodiscard]] Tensor inputs() override;
   [[nodiscard]] Tensor targets() override;
 
@@ -60,8 +96,11 @@ class DrawnFeed final : public Feed {
   Operations& operations_;
   const BatchShape shape_;
   const std::uint64_t seed_;
+  const FeedPlaces places_;
   std::uint64_t made_ = 0;
   std::uint64_t index_ = 0;  ///< current batch
+  FixedPlaces fixed_;
+  FixedPlaces::Place place_;  ///< of the current batch; empty for new tensors
 };
 
 }  // namespace weir

@@ -56,7 +56,11 @@ RunResources::RunResources(const TrainSettings& settings)
       scheduler_(
           device_, pool_,
           {.policy = settings.policy.policy.value, .run_ahead = settings.policy.run_ahead.value}),
-      operations_(scheduler_, *maths_) {}
+      operations_(scheduler_, *maths_) {
+  if (settings.memory.value == StaticMemory::kNone) return;
+  const bool captured = settings.memory.value == StaticMemory::kShape;
+  static_batch_.emplace(operations_.submitter(), captured ? make_batch_graphs(device_) : nullptr);
+}
 
 Reader& RunResources::add_reader(const BatchShape& shape, BatchSource source,
                                  std::uint64_t made_beforehand) {
@@ -81,6 +85,11 @@ void RunResources::collect(TrainResult& result) {
   result.barriers = scheduler_.barriers();
   result.stalls = stalls();
   result.operations = scheduler_.operations();
+  if (static_batch_) {
+    result.static_memory = {.arena = static_batch_->arena(),
+                            .batches = static_batch_->replayed(),
+                            .captures = static_batch_->captures()};
+  }
 }
 
 Stalls RunResources::stalls() const {

@@ -6,6 +6,9 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "allocator/share/share.hpp"
@@ -16,6 +19,7 @@
 #include "trainer/model/maths.hpp"
 #include "trainer/model/operations.hpp"
 #include "trainer/run/train.hpp"
+#include "trainer/static/static_batch.hpp"
 
 namespace weir {
 
@@ -30,6 +34,13 @@ class RunResources {
   /// when the pool cannot hold one of its batches at all, before host memory is spent on them.
   Reader& add_reader(const BatchShape& shape, BatchSource source,
                      std::uint64_t made_beforehand = 0);
+
+  /// Calls `body`, which submits a batch: collected by StaticBatch::run if the settings say so.
+  template <typename Body>
+  void submit_batch(std::string_view name, Body&& body) {
+    if (!static_batch_) return std::forward<Body>(body)();
+    static_batch_->run(name, std::forward<Body>(body));
+  }
 
   [[nodiscard]] Bytes held() const { return pool_.pressure().held; }
   [[nodiscard]] Bytes staging() const;
@@ -54,6 +65,7 @@ class RunResources {
   std::unique_ptr<Maths> maths_;
   Scheduler scheduler_;
   Operations operations_;
+  std::optional<StaticBatch> static_batch_;
 };
 
 /// Measures from construction, or the last start, to the first stop.

@@ -242,6 +242,11 @@ std::string TrainSettings::describe() const {
       text += kSeparator + describe_setting("ring", std::to_string(ring.value), ring);
     }
   }
+  if (memory.value != StaticMemory::kNone) {
+    text += kSeparator + describe_setting("static",
+                                          memory.value == StaticMemory::kShape ? "shape" : "alloc",
+                                          memory);
+  }
   text += kSeparator +
           describe_setting("width-factor", std::to_string(width_factor.value), width_factor);
   return text + kSeparator + describe_setting("batches", std::to_string(batches.value), batches) +

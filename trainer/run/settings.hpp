@@ -27,6 +27,13 @@ enum class InputKind : std::uint8_t {
   kDrawn,  ///< the device draws them, beside its other work
 };
 
+/// How the memory of a batch is found.
+enum class StaticMemory : std::uint8_t {
+  kNone,   ///< each tensor asks the pool
+  kAlloc,  ///< a batch of a shape that recurs lies in one arena, and is one operation
+  kShape,  ///< the same, and a GPU captures it
+};
+
 /// Parses `host`, `ring` or `drawn`. Otherwise throws UsageError with `name`.
 [[nodiscard]] InputKind parse_inputs(std::string_view name, std::string_view text);
 /// Returns the text that parse_inputs reads.
@@ -59,6 +66,7 @@ struct TrainSettings {
   Setting<std::uint64_t> width_factor = Setting<std::uint64_t>::by_default(1);
   Setting<InputKind> inputs = Setting<InputKind>::by_default(InputKind::kHost);
   Setting<std::uint64_t> ring = Setting<std::uint64_t>::by_default(8);  ///< batches in it
+  Setting<StaticMemory> memory = Setting<StaticMemory>::by_default(StaticMemory::kNone);
 
   /// Reads the environment (DESIGN's and MXNet's variables); the rest by default. Throws
   /// UsageError.

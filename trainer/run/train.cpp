@@ -45,32 +45,41 @@ Loss loss_of(const TrainSettings& settings, Operations& operations, const Tensor
 }
 
 std::unique_ptr<Feed> make_feed(RunResources& resources, const TrainSettings& s) {
+  const FeedPlaces places =
+      s.memory.value == StaticMemory::kNone ? FeedPlaces::kNew : FeedPlaces::kFixed;
   if (s.inputs.value == InputKind::kDrawn) {
-    return std::make_unique<DrawnFeed>(resources.operations(), training_shape(s), s.seed.value);
+    return std::make_unique<DrawnFeed>(resources.operations(), training_shape(s), s.seed.value,
+                                       places);
   }
   const std::uint64_t made_beforehand = s.inputs.value == InputKind::kRing ? s.ring.value : 0;
   return std::make_unique<CopiedFeed>(
       resources.scheduler(),
-      resources.add_reader(training_shape(s), training_source(s), made_beforehand));
+      resources.add_reader(training_shape(s), training_source(s), made_beforehand), places);
 }
 
 void train_batch(RunResources& resources, const TrainSettings& settings, Feed& feed, Mlp& model,
                  const Tensor& total, const std::stop_token& stop) {
   const Batch batch = resources.scheduler().begin_batch("train", {.stop = stop});
-  Mlp::Tape tape = model.forward(feed.inputs());
-  const Tensor targets = feed.targets();
-  Loss loss = loss_of(settings, resources.operations(), tape.back(), targets);
-  model.backward(std::move(tape), std::move(loss.gradient));
-  model.step(static_cast<float>(settings.learning_rate.value),
-             static_cast<float>(settings.momentum.value));
-  // Last, where no wait for memory is left that a stop could end: only whole batches count.
-  resources.operations().accumulate(total, loss.value);
+  resources.submit_batch("train", [&] {
+    Mlp::Tape tape = model.forward(feed.inputs());
+    const Tensor targets = feed.targets();
+    Loss loss = loss_of(settings, resources.operations(), tape.back(), targets);
+    model.backward(std::move(tape), std::move(loss.gradient));
+    model.step(static_cast<float>(settings.learning_rate.value),
+               static_cast<float>(settings.momentum.value));
+    // Last, where no wait for memory is left that a stop could end: only whole batches count.
+    resources.operations().accumulate(total, loss.value);
+  });
 }
 
 /// The loop. What it throws leaves the resources usable, and `result` with what was done.
 void run_batches(TrainResult& result, RunResources& resources, Feed& feed, Mlp& model,
                  const TrainSettings& settings, const TrainHooks& hooks, Watch& watch) {
   const Tensor total = resources.operations().filled({1}, 0, "loss total");
+  // Otherwise the first batch would have another shape than the second.
+  if (settings.memory.value != StaticMemory::kNone && settings.momentum.value > 0) {
+    model.make_velocities();
+  }
   resources.scheduler().wait_all();
   HostTimes times(resources, result);
   watch.start();

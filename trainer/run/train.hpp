@@ -24,6 +24,13 @@ struct BatchSample {
   Bytes staging{};  ///< host memory in staging buffers
 };
 
+/// What static memory did.
+struct StaticFigures {
+  Bytes arena{};
+  std::uint64_t batches = 0;   ///< submitted as one operation
+  std::uint64_t captures = 0;  ///< by a GPU
+};
+
 enum class Outcome : std::uint8_t { kFinished, kOutOfMemory, kInterrupted };
 
 struct TrainResult {
@@ -43,6 +50,7 @@ struct TrainResult {
   Stalls barriers;  ///< waits for the device that the program asked for
   Stalls stalls;    ///< all stalls of dispatch, for any reason
   Bytes staging{};  ///< most host memory in staging buffers
+  std::optional<StaticFigures> static_memory{};  ///< if the settings asked for it
   std::optional<double> mean_loss;
   std::vector<std::vector<float>> weights;  ///< set once all batches are trained
   std::vector<BatchSample> samples;         ///< one per batch

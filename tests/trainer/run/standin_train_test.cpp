@@ -13,6 +13,7 @@
 #include "support/gate.hpp"
 #include "support/sanitized.hpp"
 #include "trainer/data/reader.hpp"
+#include "trainer/digits.hpp"
 #include "trainer/jobs.hpp"
 
 namespace weir::testing {
@@ -207,6 +208,61 @@ TEST_F(StandinTraining, PinsABufferForEachBatchThatIsOnItsWayAndNoMore) {
   EXPECT_GT(pinned, 0U) << "the batches lie in pinned memory";
   // Ready, being made, open, and submitted.
   EXPECT_LE(pinned, Reader::kPrefetch + 1 + 1 + kSubmitted);
+}
+
+TEST_F(StandinTraining, WithStaticMemoryHasTheSameWeightsAndCapturesOneGraphForEachPlaceOfInputs) {
+  for (const InputKind inputs : {InputKind::kHost, InputKind::kDrawn}) {
+    TrainSettings settings = gpu_job();
+    settings.momentum.value = 0.9;
+    settings.inputs.value = inputs;
+    const TrainResult expected = train(settings);
+    settings.memory.value = StaticMemory::kAlloc;
+    EXPECT_EQ(train(settings).weights, expected.weights);
+    EXPECT_EQ(weir_standin_calls("cuGraphLaunch"), 0U);
+    settings.memory.value = StaticMemory::kShape;
+    const TrainResult run = train(settings);
+    ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    EXPECT_EQ(run.weights, expected.weights);
+    EXPECT_EQ(run.mean_loss, expected.mean_loss);
+    EXPECT_EQ(run.static_memory->captures, 2U);
+    EXPECT_EQ(weir_standin_calls("cuGraphLaunch"), run.batches - 1);
+    EXPECT_EQ(weir_standin_live().graphs, 0U);
+    weir_standin_reset();
+  }
+}
+
+TEST_F(StandinTraining, CapturesAgainWhereTheShapeChanges) {
+  TrainSettings settings;
+  settings.device.value = "cuda";
+  settings.use_data_defaults();
+  settings.batch_size.value = 256;  // 603 images: the third batch is short
+  settings.pool.budget.value = {.bytes = mib(64)};
+  settings.epochs.value = WEIR_TEST_SANITIZED != 0 ? 2 : 5;
+  settings.use_data(digit_set(), {"digits", "test"});
+  const TrainResult expected = train(settings);
+  settings.memory.value = StaticMemory::kShape;
+  const TrainResult run = train(settings);
+  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  EXPECT_EQ(run.weights, expected.weights);
+  EXPECT_EQ(run.static_memory->batches, run.batches - 2);
+  EXPECT_EQ(run.static_memory->captures, WEIR_TEST_SANITIZED != 0 ? 3U : 4U)
+      << "two shapes in two places; the first batch of a shape is not captured";
+}
+
+TEST_F(StandinTraining, AGraphThatFailsEndsTheRunWithThatErrorAndNothingIsLeft) {
+  for (const char* call : {"cuStreamBeginCapture", "cuGraphInstantiate", "cuGraphLaunch"}) {
+    TrainSettings settings = gpu_job();
+    settings.memory.value = StaticMemory::kShape;
+    weir_standin_fail(call, 1, CUDA_ERROR_NOT_SUPPORTED, kWeirStandinOnce);
+    try {
+      (void)train(settings);
+      ADD_FAILURE() << call << " was not seen to fail";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("cudaErrorNotSupported"), std::string::npos)
+          << error.what();
+    }
+    EXPECT_EQ(weir_standin_live().graphs, 0U) << call;
+  }
 }
 
 TEST_F(StandinTraining, ChargesTheWorkspaceToTheBudget) {

@@ -1,0 +1,91 @@
+#include "trainer/static/batch_plan.hpp"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "scheduler/operation.hpp"
+#include "trainer/static/layout.hpp"
+
+namespace weir {
+namespace {
+
+/// In elements: 256 bytes, what a GPU's allocations have and vector loads need.
+constexpr std::size_t kAlignment = 64;
+
+}  // namespace
+
+BatchPlan::BatchPlan(const BatchShapeList& list, std::uint64_t number_)
+    : number(number_), shape(list) {
+  std::vector<Lifetime> inner;
+  for (const ListedTensor& tensor : shape.tensors) {
+    if (!tensor.inner) continue;
+    inner.push_back({.size = tensor.shape.elements(), .first = tensor.first, .last = tensor.last});
+  }
+  const Layout layout = plan_layout(inner, kAlignment);
+  arena = layout.size;
+  std::size_t next_inner = 0;
+  for (std::uint32_t i = 0; i < shape.tensors.size(); ++i) {
+    const ListedTensor& tensor = shape.tensors[i];
+    if (tensor.inner) {
+      places.push_back({.in = Place::In::kArena, .at = layout.offsets[next_inner++]});
+      continue;
+    }
+    if (tensor.read_first) {
+      places.push_back({.in = Place::In::kReads, .at = reads.size()});
+    } else {
+      places.push_back({.in = Place::In::kWrites, .at = writes.size() + (arena != 0 ? 1 : 0)});
+    }
+    if (tensor.read_first) reads.push_back(i);
+    if (tensor.written) writes.push_back(i);
+  }
+}
+
+PlannedBatch::PlannedBatch(std::shared_ptr<const BatchPlan> plan, BatchWork work,
+                           std::shared_ptr<BatchGraphs> graphs)
+    : plan_(std::move(plan)), work_(std::move(work)), graphs_(std::move(graphs)) {
+  tensors_.reserve(plan_->places.size());
+}
+
+void PlannedBatch::run(Stream& stream, Inputs in, Outputs out) {
+  for (std::size_t i = 0; i < plan_->places.size(); ++i) {
+    const BatchPlan::Place& place = plan_->places[i];
+    const std::size_t elements = plan_->shape.tensors[i].shape.elements();
+    switch (place.in) {
+      case BatchPlan::Place::In::kArena:
+        tensors_.push_back({out[0].data() + place.at, elements});
+        break;
+      case BatchPlan::Place::In::kReads:
+        // Const for what only reads; the scheduler knows what is written as well.
+        tensors_.push_back({const_cast<float*>(in[place.at].data()), elements});
+        break;
+      case BatchPlan::Place::In::kWrites:
+        tensors_.push_back({out[place.at].data(), elements});
+        break;
+    }
+  }
+  if (graphs_ == nullptr) return call_all(stream);
+  GraphKey key{.plan = plan_->number, .addresses = {}, .constants = work_.constants};
+  for (const View& view : tensors_) key.addresses.push_back(view.data);
+  launched_ = graphs_->launch(stream, std::move(key), [&] { call_all(stream); });
+}
+
+void PlannedBatch::call_all(Stream& stream) {
+  std::vector<View> in;
+  std::vector<View> out;
+  for (std::size_t i = 0; i < work_.kernels.size(); ++i) {
+    const ListedOperation& operation = plan_->shape.operations[i];
+    in.clear();
+    out.clear();
+    for (const std::uint32_t number : operation.reads) in.push_back(tensors_[number]);
+    for (const std::uint32_t number : operation.writes) out.push_back(tensors_[number]);
+    try {
+      work_.kernels[i](stream, Inputs(in), Outputs(out));
+    } catch (const std::exception& error) {
+      throw OperationError("operation '" + operation.name + "': " + error.what(),
+                           std::current_exception());
+    }
+  }
+}
+
+}  // namespace weir
