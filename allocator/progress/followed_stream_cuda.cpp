@@ -18,36 +18,46 @@ FollowedCudaStream::FollowedCudaStream(StreamId id, int device, cudaStream_t str
       stream_(stream),
       work_(work),
       completion_(completion),
-      events_(CudaEventCalls(
-          device, work == CudaWork::kMarked ? CudaEventWait::kSleeps : CudaEventWait::kSpins)) {}
+      events_(CudaEventCalls(device, CudaEventWait::kSpins)),
+      sleepers_(CudaEventCalls(device, CudaEventWait::kSleeps)) {}
 
 FollowedCudaStream::~FollowedCudaStream() {
   const Lock lock(mutex_);
-  for (Mark& mark : marks_.fences()) events_.give_back(mark.events);
-  const cudaError_t code = events_.keep(0);
-  if (code != cudaSuccess) {
+  for (Mark& mark : marks_.fences()) give_back(mark);
+  for (CudaEvents* const events : {&events_, &sleepers_}) {
+    const cudaError_t code = events->keep(0);
+    if (code == cudaSuccess) continue;
     log(LogLevel::kError, "CUDA events are leaked: cudaEventDestroy: " + describe_cuda_error(code));
   }
 }
 
-bool FollowedCudaStream::try_record(CudaEvents::Events& events) noexcept {
+CudaEvents& FollowedCudaStream::events_of(CudaEventWait wait) noexcept {
+  return wait == CudaEventWait::kSleeps ? sleepers_ : events_;
+}
+
+void FollowedCudaStream::give_back(Mark& mark) noexcept {
+  events_of(mark.wait).give_back(mark.events);
+}
+
+bool FollowedCudaStream::try_record(CudaEvents::Events& event, CudaEventWait wait) noexcept {
   // An event recorded now would become part of the captured graph and never be passed.
   refused_ = captured();
   if (refused_ != cudaSuccess) return false;
-  CudaEvents::Events made;
   try {
-    refused_ = events_.record(made, stream_);
+    refused_ = events_of(wait).record(event, stream_);
   } catch (...) {
     refused_ = cudaErrorMemoryAllocation;
   }
   // Another thread may have begun a capture since the first check.
   if (refused_ == cudaSuccess) refused_ = captured();
-  if (refused_ == cudaSuccess) {
-    events.splice(events.end(), made);
-  } else {
-    events_.give_back(made);
-  }
+  if (refused_ != cudaSuccess) events_of(wait).give_back(event);
   return refused_ == cudaSuccess;
+}
+
+void FollowedCudaStream::attach(Mark& mark, CudaEvents::Events& event,
+                                CudaEventWait wait) noexcept {
+  mark.events.splice(mark.events.end(), event);
+  mark.wait = wait;
 }
 
 void FollowedCudaStream::reserve() {
@@ -63,10 +73,12 @@ FollowedCudaStream::Mark& FollowedCudaStream::push() noexcept {
 }
 
 std::uint64_t FollowedCudaStream::push(void* tag, Clock::time_point since) noexcept {
+  const bool sleeps = tag != nullptr && spacing_.due();
+  const CudaEventWait wait = sleeps ? CudaEventWait::kSleeps : CudaEventWait::kSpins;
   CudaEvents::Events event;
-  (void)try_record(event);
+  (void)try_record(event, wait);
   Mark& mark = push();
-  mark.events.splice(mark.events.end(), event);
+  attach(mark, event, wait);
   mark.tag = tag;
   mark.enqueued = since;
   return mark.sequence;
@@ -128,10 +140,28 @@ FollowedCudaStream::Mark* FollowedCudaStream::covering(std::uint64_t sequence) n
   }
   if (first != nullptr) return first;
   CudaEvents::Events event;
-  if (!try_record(event)) return nullptr;
+  if (!try_record(event, CudaEventWait::kSpins)) return nullptr;
   // Belongs to the points that wait for an event, and also covers marks without one.
   Mark& last = marks_.points() != 0 ? push() : marks.back();
-  last.events.splice(last.events.end(), event);
+  attach(last, event, CudaEventWait::kSpins);
+  return &last;
+}
+
+FollowedCudaStream::Mark* FollowedCudaStream::sleeper() noexcept {
+  for (Mark& mark : marks_.fences()) {
+    if (mark.wait == CudaEventWait::kSleeps && !mark.events.empty()) return &mark;
+  }
+  CudaEvents::Events event;
+  if (!try_record(event, CudaEventWait::kSleeps)) return nullptr;
+  try {
+    reserve();
+  } catch (...) {
+    sleepers_.give_back(event);
+    return nullptr;
+  }
+  Mark& last = push();
+  attach(last, event, CudaEventWait::kSleeps);
+  last.tag = nullptr;
   return &last;
 }
 
@@ -202,7 +232,7 @@ cudaError_t FollowedCudaStream::ask(const Mark& mark) noexcept {
   if (event_state(code) != EventState::kCaptured) return code;
   // The query gave no answer about the device, so a later event must cover the work. Waiters get
   // the same error and ask again.
-  if (behind->waiters == 0) events_.give_back(behind->events);
+  if (behind->waiters == 0) give_back(*behind);
   return cudaErrorNotReady;
 }
 
@@ -236,6 +266,7 @@ void FollowedCudaStream::tell(const Told& done) noexcept {
   const auto gap = last_end_ ? begin - *last_end_ : Clock::duration{};
   last_end_ = now;
   busy_.fetch_add(took.count(), std::memory_order_relaxed);
+  spacing_.note(took);
   completion_->completed(
       done.tag,
       {.device_time = took, .gap = gap, .starved = std::exchange(starved_, {}), .end = now});
@@ -244,7 +275,7 @@ void FollowedCudaStream::tell(const Told& done) noexcept {
 void FollowedCudaStream::put_away(Marks& mark) noexcept {
   // The event must not be reused while a thread sleeps on it.
   if (mark.front().waiters != 0) return held_.splice(held_.end(), mark);
-  events_.give_back(mark.front().events);
+  give_back(mark.front());
   spare_.splice(spare_.begin(), mark);
 }
 
@@ -313,14 +344,14 @@ bool FollowedCudaStream::await_oldest() noexcept {
   const CudaRelaxed relaxed;
   Lock lock(mutex_);
   if (marks_.idle() || failed_ != cudaSuccess) return false;
-  Mark* const oldest = covering(marks_.passed() + 1);
-  if (oldest == nullptr) return false;
-  const cudaEvent_t event = oldest->events.front();
-  ++oldest->waiters;  // keeps the event from being reused meanwhile
+  Mark* const mark = sleeper();
+  if (mark == nullptr) return false;
+  const cudaEvent_t event = mark->events.front();
+  ++mark->waiters;  // keeps the event from being reused meanwhile
   lock.unlock();
   // An error here is the device's, and the query in `sweep` gets it too.
   (void)take_cuda_error(cudaEventSynchronize(event));
-  let_go(*oldest);
+  let_go(*mark);
   sweep();
   return true;
 }

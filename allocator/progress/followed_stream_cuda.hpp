@@ -15,6 +15,7 @@
 #include "allocator/progress/events_cuda.hpp"
 #include "allocator/progress/fence_queue.hpp"
 #include "allocator/progress/progress.hpp"
+#include "allocator/progress/sleep_spacing.hpp"
 
 namespace weir {
 
@@ -91,8 +92,8 @@ class FollowedCudaStream {
   /// Throws CudaError if `sequence` can never be passed: the stream is lost, or no event covers it
   /// and none can be recorded.
   void require_progress(std::uint64_t sequence);
-  /// Sleeps until the device has passed the oldest open point, if the events allow it. Returns
-  /// false if there is none, the stream is lost, or no event covers the work.
+  /// Sleeps until the device has passed the first event to sleep on, and with it the oldest open
+  /// point. Returns false if there is none, the stream is lost, or no event can be recorded.
   bool await_oldest() noexcept;
   /// Returns when every tag is reported. Nobody may call `mark` meanwhile.
   void drain() noexcept;
@@ -118,7 +119,8 @@ class FollowedCudaStream {
   /// A place in the stream's order.
   struct Mark : Told {
     CudaEvents::Events events;  ///< at most one; if none, a later mark's event covers it
-    std::uint32_t waiters = 0;  ///< threads that use the event without the lock
+    CudaEventWait wait = CudaEventWait::kSpins;  ///< the event's
+    std::uint32_t waiters = 0;                   ///< threads that use the event without the lock
   };
   using Marks = FenceQueue<Mark>::Fences;
 
@@ -129,10 +131,17 @@ class FollowedCudaStream {
   /// Pushes a mark with the tag, and an event if possible.
   std::uint64_t push(void* tag, Clock::time_point since) noexcept WEIR_REQUIRES(mutex_);
   /// Records an event behind all work enqueued now. On failure sets `refused_`.
-  bool try_record(CudaEvents::Events& events) noexcept WEIR_REQUIRES(mutex_);
+  bool try_record(CudaEvents::Events& event, CudaEventWait wait) noexcept WEIR_REQUIRES(mutex_);
+  /// Gives an event to a mark that has none.
+  static void attach(Mark& mark, CudaEvents::Events& event, CudaEventWait wait) noexcept;
+  [[nodiscard]] CudaEvents& events_of(CudaEventWait wait) noexcept WEIR_REQUIRES(mutex_);
+  void give_back(Mark& mark) noexcept WEIR_REQUIRES(mutex_);
   /// Returns the first mark with an event that covers `sequence`, which is not passed. Records an
   /// event if needed; null if that fails.
   [[nodiscard]] Mark* covering(std::uint64_t sequence) noexcept WEIR_REQUIRES(mutex_);
+  /// Returns the first mark with an event to sleep on. Records one behind all others if there is
+  /// none; null if that fails.
+  [[nodiscard]] Mark* sleeper() noexcept WEIR_REQUIRES(mutex_);
   /// The waiter's half of hold_back, under its lock.
   void wait_behind(cudaEvent_t event);
   /// Ends a wait for a mark that may have been passed meanwhile.
@@ -163,6 +172,7 @@ class FollowedCudaStream {
 
   Mutex mutex_{LockRank::kStream};
   CudaEvents events_ WEIR_GUARDED_BY(mutex_);
+  CudaEvents sleepers_ WEIR_GUARDED_BY(mutex_);  ///< those to sleep on
   FenceQueue<Mark> marks_ WEIR_GUARDED_BY(mutex_);    ///< passed marks that are not reported yet
   Marks spare_ WEIR_GUARDED_BY(mutex_);               ///< for reuse
   Marks held_ WEIR_GUARDED_BY(mutex_);                ///< passed, with waiters
@@ -180,6 +190,7 @@ class FollowedCudaStream {
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::int64_t> busy_{0};
   std::atomic<cudaError_t> lost_{cudaSuccess};
+  SleepSpacing spacing_;  ///< asked under the lock, told by the sweeping thread
   // Used by the sweeping thread alone:
   Clock::time_point idle_since_;               ///< when the last work or wait ended
   std::optional<Clock::time_point> last_end_;  ///< when the last tagged work ended

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -144,6 +146,55 @@ TEST_F(CudaProgressTest, NoEventIsBlockingSinceNobodySleepsOnIt) {
   progress.make_wait(b, progress.record(a));
   EXPECT_EQ(weir_standin_blocking_records(), 0U);
   EXPECT_EQ(weir_standin_calls("cuEventSynchronize"), 0U);
+}
+
+/// Work whose end its stream's owner is told.
+struct MarkedStreamTest : testing::StandinTest, CudaCompletion {
+  void completed(void* /*tag*/, const CudaWorkTime& /*time*/) noexcept override { ++told; }
+  /// Enqueues so many copies of a byte, and marks each.
+  void enqueue(int copies) {
+    for (int i = 0; i < copies; ++i) {
+      followed.expect_mark();
+      EXPECT_EQ(cudaMemsetAsync(block, i, 1, stream.get()), cudaSuccess);
+      (void)followed.mark(block, std::chrono::steady_clock::now());
+    }
+  }
+  UserStream stream;
+  CudaUpstream upstream{0};
+  void* const block = upstream.allocate({512});
+  FollowedCudaStream followed{StreamId::next(), 0, stream.get(), CudaWork::kMarked, this};
+  int told = 0;
+};
+
+// An event to sleep on behind each took the device as long again as a small kernel.
+TEST_F(MarkedStreamTest, ShortWorkSharesAnEventToSleepOn) {
+  enqueue(100);  // their time becomes known
+  followed.drain();
+  weir_standin_clear_counters();
+  const std::uint64_t before = weir_standin_blocking_records();
+  const auto mean = followed.busy() / told;
+  weir_standin_hold(stream.get());
+  enqueue(200);
+  const std::uint64_t to_sleep_on = weir_standin_blocking_records() - before;
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 200U) << "another stream may wait for each";
+  EXPECT_LE(to_sleep_on, 200U * static_cast<std::uint64_t>(4 * mean / SleepSpacing::kApart + 1));
+  EXPECT_LT(to_sleep_on, 200U) << "this machine takes " << mean.count() << " ns for each";
+  weir_standin_release(stream.get());
+  followed.drain();
+  EXPECT_EQ(told, 300);
+  upstream.deallocate(block, {512});
+}
+
+TEST_F(MarkedStreamTest, SleepsUntilTheLastWorkEvenIfThatHasNoEventToSleepOn) {
+  enqueue(100);
+  followed.drain();
+  for (int last = 1; last <= 20; ++last) {
+    enqueue(last);
+    while (followed.await_oldest()) continue;
+    EXPECT_EQ(followed.passed(), followed.marked());
+  }
+  EXPECT_EQ(told, 100 + 20 * 21 / 2);
+  upstream.deallocate(block, {512});
 }
 
 TEST_F(CudaProgressTest, TheEventsHaveNoTiming) {

@@ -1,0 +1,46 @@
+#pragma once
+
+// How often a stream gets an event that a thread sleeps on.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace weir {
+
+/// Such an event interrupts the host, for which the device takes more than a microsecond: with one
+/// behind each operation an H100 needed 2.9 us instead of 1.3 us for a small kernel (docs/cuda.md).
+/// So they are about kApart of the device's time apart, and a sleeper learns that late at most what
+/// came before. Operations of that length or longer get one each.
+class SleepSpacing {
+ public:
+  static constexpr std::chrono::nanoseconds kApart = std::chrono::microseconds(200);
+
+  /// Returns whether the operation that is enqueued now should have one. One thread at a time.
+  [[nodiscard]] bool due() noexcept {
+    expected_ += average();
+    if (expected_ < kApart) return false;
+    expected_ = {};
+    return true;
+  }
+  /// Notes an operation's device time. One thread at a time, also beside `due`.
+  void note(std::chrono::nanoseconds took) noexcept {
+    known_ = std::min<std::int64_t>(known_ + 1, kRemembered);
+    const std::int64_t before = average_.load(std::memory_order_relaxed);
+    average_.store(before + (took.count() - before) / known_, std::memory_order_relaxed);
+  }
+  /// Returns the average device time of the last operations; kApart before the first is known.
+  [[nodiscard]] std::chrono::nanoseconds average() const noexcept {
+    return std::chrono::nanoseconds(average_.load(std::memory_order_relaxed));
+  }
+
+ private:
+  static constexpr std::int64_t kRemembered = 64;  ///< operations of the average
+
+  std::chrono::nanoseconds expected_{};  ///< of the operations since the last event
+  std::int64_t known_ = 0;
+  std::atomic<std::int64_t> average_{kApart.count()};
+};
+
+}  // namespace weir
