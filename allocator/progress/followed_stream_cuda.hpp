@@ -172,7 +172,7 @@ class FollowedCudaStream {
 
   Mutex mutex_{LockRank::kStream};
   CudaEvents events_ WEIR_GUARDED_BY(mutex_);
-  CudaEvents sleepers_ WEIR_GUARDED_BY(mutex_);  ///< those to sleep on
+  CudaEvents sleepers_ WEIR_GUARDED_BY(mutex_);       ///< those to sleep on
   FenceQueue<Mark> marks_ WEIR_GUARDED_BY(mutex_);    ///< passed marks that are not reported yet
   Marks spare_ WEIR_GUARDED_BY(mutex_);               ///< for reuse
   Marks held_ WEIR_GUARDED_BY(mutex_);                ///< passed, with waiters

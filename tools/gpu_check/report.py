@@ -1019,6 +1019,7 @@ SETUPS = {
     "plain_async": "in stream order",
     "weir": "with Weir",
     "weir_async": "with Weir, in stream order",
+    "weir_best_fit": "with Weir, in stream order, pool best_fit",
     "weir_batches": "with Weir, in stream order, batches by NVTX",
     "weir_pluggable": "with Weir, pluggable allocator",
 }
@@ -1038,7 +1039,8 @@ def read_summary(summary):
         for passed in device["passed"]:
             if passed["counted"] is not True:
                 continue
-            if passed["kind"] in ("modules", "contexts"):  # only the driver can serve these
+            # Only the driver can serve these: a graph's allocations are its own nodes.
+            if passed["kind"] in ("modules", "contexts", "graphs"):
                 weir.other += passed["sum_bytes"]
             else:
                 weir.passed += passed["sum_bytes"]

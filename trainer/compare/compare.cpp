@@ -69,19 +69,21 @@ void use_default_budget(TrainSettings& settings, Bytes budget) {
   settings.pool.budget = Setting<BudgetRequest>::by_default({.bytes = budget});
 }
 
+/// Returns what a matrix takes of the pool.
+Bytes block(const TrainSettings& settings, std::size_t rows, std::size_t columns) {
+  const Bytes bytes = Shape{rows, columns}.bytes();
+  return settings.pool.block_size(bytes).value_or(bytes);
+}
+
 /// Returns what the model and one batch take of the pool: parameters, gradients and velocities,
 /// each activation and its gradient, and the inputs. Ignores anything smaller than a row.
 Bytes footprint(const TrainSettings& settings) {
-  const auto block = [&](std::size_t rows, std::size_t columns) {
-    const Bytes bytes = Shape{rows, columns}.bytes();
-    return settings.pool.block_size(bytes).value_or(bytes);
-  };
   const std::uint64_t copies = settings.momentum.value > 0 ? 3 : 2;
   const std::size_t rows = settings.batch_size.value;
-  Bytes sum = block(rows, settings.widths.front());
+  Bytes sum = block(settings, rows, settings.widths.front());
   for (std::size_t l = 0; l + 1 < settings.widths.size(); ++l) {
-    sum += block(settings.widths[l], settings.widths[l + 1]) * copies;
-    sum += block(rows, settings.widths[l + 1]) * 2;
+    sum += block(settings, settings.widths[l], settings.widths[l + 1]) * copies;
+    sum += block(settings, rows, settings.widths[l + 1]) * 2;
   }
   return sum;
 }
@@ -250,7 +252,16 @@ void CompareSettings::fit_to_model() {
   train.widen();
   Setting<BudgetRequest>& budget = train.pool.budget;
   if (budget.source != "default" || budget.value.percent != 0) return;
-  budget.value.bytes += footprint(train) - before + workspace_of(train.device.value);
+  if (kind_of(parse_device_id(train.device.value)).on_host) {
+    budget.value.bytes += footprint(train) - before;
+    return;
+  }
+  // A GPU's own queue ends after some hundred operations, so that unbounded is only a few batches
+  // ahead.
+  constexpr std::uint64_t kMoreBatches = 2;
+  const Bytes inputs = block(train, train.batch_size.value, train.widths.front());
+  budget.value.bytes = footprint(train) + workspace_of(train.device.value) +
+                       std::max(inputs, kib(64)) * kMoreBatches;
 }
 
 std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy policy,

@@ -174,11 +174,15 @@ TEST(Compare, ADefaultBudgetGrowsByWhatAWiderModelTakes) {
       << "a velocity for each weight";
 }
 
-TEST(Compare, ADefaultBudgetOnAGpuHasRoomForItsWorkspace) {
+TEST(Compare, ADefaultBudgetOnAGpuHasRoomForTheInputsOfTwoMoreBatches) {
   CompareSettings settings = CompareSettings::d2l(TrainSettings{});
   settings.train.device.value = "cuda";
   settings.fit_to_model();
-  EXPECT_EQ(settings.train.pool.budget.value.bytes, mib(64) + cuda_workspace());
+  const Bytes model = (mib(4 + 4) + kib(4)) * 2;        // with gradients
+  const Bytes activations = (mib(8 + 2) + kib(4)) * 2;  // likewise
+  const Bytes inputs = mib(2);
+  EXPECT_EQ(settings.train.pool.budget.value.bytes,
+            model + activations + inputs * 3 + cuda_workspace());
 }
 
 TEST(Compare, ABudgetThatWasGivenStandsWhateverTheModel) {

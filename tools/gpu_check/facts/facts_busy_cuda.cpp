@@ -79,6 +79,44 @@ std::string cost_beside_kernels(const Driver& driver) {
   return costs + (first.is_busy() && second.is_busy() ? "" : "; the kernels ended meanwhile");
 }
 
+/// Returns how many times `enqueue(stream)` returned at once before a call waited for room in the
+/// queue of a busy stream.
+template <typename Enqueue>
+std::string room_for(const Driver& driver, const Enqueue& enqueue) {
+  constexpr std::size_t kMost = 4096;
+  const BusyStream busy(driver, BusyWith::kKernel);
+  const auto begin = FactClock::now();
+  for (std::size_t done = 0; done < kMost; ++done) {
+    const auto start = FactClock::now();
+    enqueue(busy.get());
+    if (FactClock::now() - start > BusyStream::kLongest / 4) return std::to_string(done);
+    if (FactClock::now() - begin > BusyStream::kLongest / 2) break;
+  }
+  return busy.is_busy() ? "more" : "cannot be told";
+}
+
+std::string room_in_queue(const Driver& driver) {
+  const Memory word(driver, 4);
+  const Event spinning(driver);
+  const Event blocking(driver, CU_EVENT_BLOCKING_SYNC);
+  const auto set = [&](CUstream stream) {
+    CALL(driver, cuMemsetD32Async, word.at(), 1U, std::size_t{1}, stream);
+  };
+  const auto set_and = [&](const Event& event) {
+    return room_for(driver, [&](CUstream stream) {
+      set(stream);
+      CALL(driver, cuEventRecord, event.get(), stream);
+    });
+  };
+  std::string found = "of 4 bytes " + room_for(driver, set);
+  found += ", with an event " + set_and(spinning);
+  found += ", with one to sleep on " + set_and(blocking);
+  return found + "; host functions " + room_for(driver, [&](CUstream stream) {
+           CALL(
+               driver, cuLaunchHostFunc, stream, [](void*) {}, static_cast<void*>(nullptr));
+         });
+}
+
 /// Returns whether the driver reports pending work for the stream or event. `busy` is the stream
 /// that it would wait for, queried afterwards: beside an idle stream the answer means nothing.
 std::string pending(CUresult code, bool busy) {
@@ -114,6 +152,8 @@ constexpr std::array kBusyQuestions{
              "(not documented)", waits_for_host_function},
     Question{"waits for a stream that is busy with a kernel and does not use the memory",
              "(not documented)", waits_for_kernel},
+    Question{"operations that the queue of a busy stream takes before a call waits for room",
+             "(not documented)", room_in_queue},
     Question{"a page alone, while a kernel runs on each of two streams", "(a cost)",
              cost_beside_kernels},
 };

@@ -107,6 +107,24 @@ constexpr std::size_t kCosted = 64;  // pages, one time each
 
 std::string cost_alone(const Driver& driver) { return page_costs(driver, kCosted); }
 
+/// Tells whether a call's cost grows with the bytes or with the number of pages.
+std::string cost_of_large(const Driver& driver) {
+  constexpr std::size_t kOfThem = 16;
+  return page_costs(driver, kOfThem, 16) + "; of 512 MiB: " + page_costs(driver, 4, 256);
+}
+
+std::string cost_of_unmapping_at_once(const Driver& driver) {
+  Pages pages(driver, kCosted);
+  Times unmap;
+  for (std::size_t i = 0; i < kCosted; ++i) pages.create();
+  for (int round = 0; round < 5; ++round) {
+    for (std::size_t i = 0; i < kCosted; ++i) pages.map(i);
+    pages.allow(0, kCosted);
+    unmap.measure([&] { check(pages.unmap_at_once(kCosted), "cuMemUnmap"); }, kCosted);
+  }
+  return "unmap " + unmap.text();
+}
+
 std::string cost_of_many(const Driver& driver) {
   Pages pages(driver, kCosted);
   Times map;
@@ -158,7 +176,7 @@ std::string cost_of_second(const Driver& driver) {
 
 constexpr std::array kPageQuestions{
     Question{"granularity of cuMemCreate", "2 MiB, recommended 2 MiB", granularities},
-    Question{"cuMemUnmap of two neighbouring mappings at once", "no, 1", neighbours_at_once},
+    Question{"cuMemUnmap of two neighbouring mappings at once", "yes", neighbours_at_once},
     Question{"cuMemGetAddressRange of a mapped address", "(not documented)", address_range},
     Question{"cuPointerGetAttribute of a reserved address without a page", "no, 1",
              unmapped_pointer},
@@ -169,6 +187,9 @@ constexpr std::array kPageQuestions{
              in_capture, "an allocation may break a capture of the program"},
     Question{"a page alone", "(a cost)", cost_alone},
     Question{"each of 64 pages side by side, access set once", "(a cost)", cost_of_many},
+    Question{"each of 64 pages side by side, unmapped at once", "(a cost)",
+             cost_of_unmapping_at_once},
+    Question{"a page of 32 MiB", "(a cost)", cost_of_large},
     Question{"a page is mapped at a second address", "yes, and a write is seen at both",
              second_mapping},
     Question{"a second mapping of a page", "(a cost)", cost_of_second},
@@ -176,8 +197,8 @@ constexpr std::array kPageQuestions{
 
 }  // namespace
 
-std::string page_costs(const Driver& driver, std::size_t count) {
-  Pages pages(driver, count);
+std::string page_costs(const Driver& driver, std::size_t count, std::size_t large) {
+  Pages pages(driver, count, large);
   Times create;
   Times map;
   Times allow;

@@ -27,8 +27,9 @@ namespace weir::gpu_check {
 /// Some pages and a range of addresses for as many, for the duration of a question.
 class Pages {
  public:
-  Pages(const Driver& driver, std::size_t count)
-      : driver_(driver), page_(granularity(driver, CU_MEM_ALLOC_GRANULARITY_MINIMUM)) {
+  /// Each page is as large as `large` smallest ones.
+  Pages(const Driver& driver, std::size_t count, std::size_t large = 1)
+      : driver_(driver), page_(granularity(driver, CU_MEM_ALLOC_GRANULARITY_MINIMUM) * large) {
     CALL(driver_, cuMemAddressReserve, &range_, count * page_, std::size_t{0}, CUdeviceptr{0},
          0ULL);
     size_ = count * page_;
@@ -95,7 +96,8 @@ class Pages {
 };
 
 /// Measures each call for making, mapping, opening, unmapping and releasing pages one by one.
-/// Returns the medians over `count` pages.
-[[nodiscard]] std::string page_costs(const Driver& driver, std::size_t count);
+/// Returns the medians over `count` pages, each as large as `large` smallest ones.
+[[nodiscard]] std::string page_costs(const Driver& driver, std::size_t count,
+                                     std::size_t large = 1);
 
 }  // namespace weir::gpu_check

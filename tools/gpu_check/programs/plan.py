@@ -99,7 +99,16 @@ FIRST = (
         "torch_gpt",
         "torch",
         "torch_gpt.py",
-        (*_four(), Setup("weir_pluggable", weir=True, pluggable=True)),
+        (
+            *_four(),
+            Setup(
+                "weir_best_fit",
+                weir=True,
+                allocation="async",
+                environment={"WEIR_POOL": "best_fit"},
+            ),
+            Setup("weir_pluggable", weir=True, pluggable=True),
+        ),
         seconds=18,
     ),
     Program(

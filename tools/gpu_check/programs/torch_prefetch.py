@@ -1,9 +1,8 @@
 """Copies batches on a stream of their own, far ahead of slow work on another, with PyTorch.
 
-A batch arrives as bytes and is widened for the work. The bytes are let go of at once, while the
-work has yet to read them (record_stream); the wide batch is kept until its event is seen to have
-passed, which is asked for and never waited for. Nothing in the loop stops the host: the faster it is
-than the device, the more batches are in memory.
+A batch arrives as bytes and is widened for the work. Both are kept until the batch's event is seen
+to have passed, which is asked for and never waited for. Nothing in the loop stops the host: the faster
+it is than the device, the more batches are in memory.
 """
 
 import collections
@@ -67,14 +66,13 @@ def run(args):
                 raw = ring[number % len(ring)].to(args.device, non_blocking=True)
             streams.hand_over(raw)
             batch = raw.float().div_(255)
-            del raw
             x = batch
             for _ in range(products):
                 x = x @ weights
             losses.append(x.mean())
             done = streams.event()
             done.record(streams.work)
-        kept.append((done, batch))
+        kept.append((done, raw, batch))
         most_kept = max(most_kept, len(kept))
         while kept and kept[0][0].query():
             kept.popleft()
