@@ -1,6 +1,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "allocator/base/error.hpp"
 #include "kernels/classification_cuda.hpp"
@@ -19,7 +20,8 @@ constexpr std::uint32_t kNanBits = 0x7FC00000U;
 
 /// A row's term in a sum over the rows.
 struct RowLoss {
-  __device__ static float of(const LogitRow& row) {
+  template <typename Row>
+  __device__ static float of(Row& row) {
     const float largest = row.largest();
     const float total = row.total(largest);
     if (!row.labelled()) return float_of_bits(kNanBits);
@@ -30,42 +32,71 @@ struct RowLoss {
   }
 };
 struct RowCorrect {
-  __device__ static float of(const LogitRow& row) { return row.correct() ? 1.0F : 0.0F; }
+  template <typename Row>
+  __device__ static float of(const Row& row) {
+    return row.correct() ? 1.0F : 0.0F;
+  }
 };
 
-/// terms[i] = the term of row i, one warp for each row.
-template <typename Row>
-__global__ void row_terms_kernel(const float* z, const float* labels, std::size_t rows,
-                                 std::size_t classes, float* terms) {
-  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kBlockWarps;
-  for (std::size_t i =
-           static_cast<std::size_t>(blockIdx.x) * kBlockWarps + threadIdx.x / kWarpLanes;
-       i < rows; i += stride) {
-    const float term = Row::of(LogitRow{z + i * classes, classes, labels[i]});
-    if (threadIdx.x % kWarpLanes == 0) terms[i] = term;
+struct Logits {
+  const float* z;
+  const float* labels;
+  std::size_t rows;
+  std::size_t classes;
+  bool aligned;  ///< each row may be read, and written where it is, sixteen bytes at a time
+};
+
+/// Calls `work(i, row)` for the rows of this thread.
+template <typename Row, typename Work>
+__device__ void each_row(const Logits& logits, const Work& work) {
+  constexpr std::size_t kRows = kBlockThreads / Row::kThreads;  // of a block
+  const std::size_t stride = gridDim.x * kRows;
+  for (std::size_t i = blockIdx.x * kRows + threadIdx.x / Row::kThreads; i < logits.rows;
+       i += stride) {
+    Row row({logits.z + i * logits.classes, logits.classes, logits.labels[i]}, logits.aligned);
+    work(i, row);
   }
 }
 
-/// One warp for each row. dz may be z: every lane finishes the row's sum before one writes, and
-/// then each lane reads and writes the same elements.
-__global__ void gradient_kernel(const float* z, const float* labels, std::size_t rows,
-                                std::size_t classes, float* dz, float divisor) {
-  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kBlockWarps;
-  for (std::size_t i =
-           static_cast<std::size_t>(blockIdx.x) * kBlockWarps + threadIdx.x / kWarpLanes;
-       i < rows; i += stride) {
-    const LogitRow row{z + i * classes, classes, labels[i]};
+/// terms[i] = the term of row i.
+template <typename Row, typename Term>
+__global__ void row_terms_kernel(Logits logits, float* terms) {
+  each_row<Row>(logits, [&](std::size_t i, Row& row) {
+    const float term = Term::of(row);
+    if (threadIdx.x % Row::kThreads == 0) terms[i] = term;
+  });
+}
+
+/// dz may be z: every thread of a row finishes its sum before one writes.
+template <typename Row>
+__global__ void gradient_kernel(Logits logits, float* dz, float divisor) {
+  each_row<Row>(logits, [&](std::size_t i, Row& row) {
     const float largest = row.largest();
     const float total = row.total(largest);
     const bool labelled = row.labelled();
     const std::uint64_t label = labelled ? static_cast<std::uint64_t>(row.label) : 0;
-    float* const out = dz + i * classes;
-    for (std::size_t j = threadIdx.x % kWarpLanes; j < classes; j += kWarpLanes) {
-      const float share = exp_of_negative(rounded_add(row.z[j], -largest)) / total;
-      const float slope = rounded_add(share, j == label ? -1.0F : -0.0F) / divisor;
-      out[j] = labelled ? slope : float_of_bits(kNanBits);
-    }
-  }
+    row.write(dz + i * logits.classes, logits.aligned, largest,
+              [&](std::size_t j, float exponential) {
+                const float share = exponential / total;
+                const float slope = rounded_add(share, j == label ? -1.0F : -0.0F) / divisor;
+                return labelled ? slope : float_of_bits(kNanBits);
+              });
+  });
+}
+
+/// Calls `launch_for(type)` with the kind of row for so many classes, and the threads of a row.
+template <typename LaunchFor>
+void for_kind_of_row(std::size_t classes, const LaunchFor& launch_for) {
+  if (classes <= 8) return launch_for(std::type_identity<ThreadRow<8>>{});
+  if (classes <= 16) return launch_for(std::type_identity<ThreadRow<16>>{});
+  if (classes <= 32) return launch_for(std::type_identity<ThreadRow<32>>{});
+  if (classes <= 256) return launch_for(std::type_identity<WarpRow<8>>{});
+  if (classes <= kSumTile) return launch_for(std::type_identity<WarpRow<kSumTile / 32>>{});
+  launch_for(std::type_identity<LongRow>{});
+}
+
+[[nodiscard]] bool rows_are_aligned(std::size_t classes, const float* z) {
+  return classes % 4 == 0 && is_aligned(z);
 }
 
 void require_shape(std::string_view function, LogitShape shape, std::span<const float> z,
@@ -82,12 +113,17 @@ void require_shape(std::string_view function, LogitShape shape, std::span<const 
 }
 
 /// out[0] = the finished sum of the rows' terms.
-template <typename Row>
+template <typename Term>
 void sum_rows(const char* name, cudaStream_t stream, LogitShape shape, const float* z,
               const float* labels, Finish finish, float* out, std::span<float> workspace) {
   const auto enqueue_terms = [=](std::size_t begin, std::size_t rows, float* terms) {
-    launch(name, row_terms_kernel<Row>, grid_for(rows, kBlockWarps), stream,
-           z + begin * shape.classes, labels + begin, rows, shape.classes, terms);
+    const float* const first = z + begin * shape.classes;
+    const Logits logits{first, labels + begin, rows, shape.classes,
+                        rows_are_aligned(shape.classes, first)};
+    for_kind_of_row(shape.classes, [&]<typename Row>(std::type_identity<Row>) {
+      launch(name, row_terms_kernel<Row, Term>, grid_for(rows, kBlockThreads / Row::kThreads),
+             stream, logits, terms);
+    });
   };
   sum_of_rows<kRowsAtOnce>(name, stream, shape.rows, enqueue_terms, finish, out, workspace);
 }
@@ -108,9 +144,14 @@ void softmax_cross_entropy_gradient(cudaStream_t stream, LogitShape shape, std::
                                     std::span<const float> labels, std::span<float> dz) {
   require_shape("softmax_cross_entropy_gradient", shape, z, labels);
   require_elements({"softmax_cross_entropy_gradient", "dz"}, dz.size(), z.size());
-  launch("softmax_cross_entropy_gradient", gradient_kernel, grid_for(shape.rows, kBlockWarps),
-         stream, z.data(), labels.data(), shape.rows, shape.classes, dz.data(),
-         static_cast<float>(shape.rows));
+  const bool aligned =
+      rows_are_aligned(shape.classes, z.data()) && rows_are_aligned(shape.classes, dz.data());
+  const Logits logits{z.data(), labels.data(), shape.rows, shape.classes, aligned};
+  for_kind_of_row(shape.classes, [&]<typename Row>(std::type_identity<Row>) {
+    launch("softmax_cross_entropy_gradient", gradient_kernel<Row>,
+           grid_for(shape.rows, kBlockThreads / Row::kThreads), stream, logits, dz.data(),
+           static_cast<float>(shape.rows));
+  });
 }
 
 void count_correct(cudaStream_t stream, LogitShape shape, std::span<const float> z,

@@ -672,22 +672,21 @@ class KernelBounds(unittest.TestCase):
     GIVEN_1024 = MATRIX + 4 * 65536 / BYTES_PER_US
 
     # The least that a kernel of the bench can take there: its floor in us, launches one behind the
-    # other, instructions and shuffles of warps, and us of what cannot overlap with the rest. One warp
-    # takes a row of 16, and so half of its lanes have nothing to do. Instructions are counted in the
-    # source, and are rough. Sums: two launches for each 2^19 rows, and two for the sums of tiles. Of
-    # products: the bias takes another pass, and 64 tiles of 128 x 128 keep 64 of 132 multiprocessors
-    # busy.
+    # other, instructions and shuffles of warps, and us of what cannot overlap with the rest. One thread
+    # takes a row of 16. Instructions are counted in the source, and are rough. Sums: two launches for
+    # each 2^19 rows, and two for the sums of tiles. Of products: the bias takes another pass, and 64
+    # tiles of 128 x 128 keep 64 of 132 multiprocessors busy.
     COSTS = {
         ("fill", "2^26", "copy"): (MATRIX, 1),
         ("sum", "2^26", "copy"): (MATRIX, 3),
         ("fill_normal", "2^26", "copy"): (MATRIX, 1, ELEMENTS / 32 * 60),
-        ("softmax_cross_entropy", "4194304x16", "copy"): (GIVEN_16, 18, ROWS * 130, ROWS * 11),
+        ("softmax_cross_entropy", "4194304x16", "copy"): (GIVEN_16, 18, ROWS / 32 * 540),
         ("softmax_cross_entropy", "65536x1024", "copy"): (GIVEN_1024, 3, ELEMENTS / 32 * 40),
         ("softmax_cross_entropy_gradient", "4194304x16", "copy"):
-            (GIVEN_16 + MATRIX, 1, ROWS * 130, ROWS * 11),
+            (GIVEN_16 + MATRIX, 1, ROWS / 32 * 1000),
         ("softmax_cross_entropy_gradient", "65536x1024", "copy"):
             (GIVEN_1024 + MATRIX, 1, ELEMENTS / 32 * 90),
-        ("count_correct", "4194304x16", "copy"): (GIVEN_16, 18, ROWS * 100, ROWS * 20),
+        ("count_correct", "4194304x16", "copy"): (GIVEN_16, 18, ROWS / 32 * 120),
         ("count_correct", "65536x1024", "copy"): (GIVEN_1024, 3, ELEMENTS / 32 * 12),
         ("dense_bias_gradient", "65536x1024", "copy"): (MATRIX, 3),
         ("dense_forward", "8192x1024x4096", "sgemm"): (WIDE, 2, 0, 0, 8 * 8192 * 4096 / BYTES_PER_US),

