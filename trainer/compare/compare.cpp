@@ -259,9 +259,10 @@ void CompareSettings::fit_to_model() {
   // A GPU's own queue ends after some hundred operations, so that unbounded is only a few batches
   // ahead.
   constexpr std::uint64_t kMoreBatches = 2;
+  constexpr Bytes kLeast = mib(1);  // of each, for what is smaller than a row
   const Bytes inputs = block(train, train.batch_size.value, train.widths.front());
-  budget.value.bytes = footprint(train) + workspace_of(train.device.value) +
-                       std::max(inputs, kib(64)) * kMoreBatches;
+  budget.value.bytes =
+      footprint(train) + workspace_of(train.device.value) + std::max(inputs, kLeast) * kMoreBatches;
 }
 
 std::optional<Bytes> smallest_budget(const TrainSettings& settings, Policy policy,
