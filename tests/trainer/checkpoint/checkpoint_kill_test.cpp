@@ -1,13 +1,17 @@
-// A process that writes checkpoints and is killed at any moment leaves a whole one, of some batch.
+// A process that writes checkpoints and is killed at any moment leaves a whole one, of some batch;
+// and one whose disk is full leaves the one before.
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <random>
 
+#include "allocator/base/error.hpp"
 #include "checkpoint_samples.hpp"
 #include "support/random_seed.hpp"
 #include "trainer/temporary_directory.hpp"
@@ -88,6 +92,46 @@ TEST(CheckpointKill, TheFileIsAlwaysWholeAndTheNextRunGoesOn) {
   EXPECT_GT(beside, 0) << "some were killed with a file half written";
   { const OutputFile next("--checkpoint", path, OutputFile::Beside::kOneName); }
   EXPECT_EQ(directory.entries(), 1U) << "the next run removes what a killed one left";
+}
+
+/// Ends the calling process: 77 if it may not have a disk of its own; 0 if all holds.
+[[noreturn]] void fill_a_small_disk(const std::string& folder) {
+  const auto mount_here = [&] {
+    return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+           mount("none", folder.c_str(), "tmpfs", 0, "size=64k") == 0;
+  };
+  if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) _exit(77);
+  if (!mount_here()) _exit(77);
+  try {
+    const std::string path = folder + "/run.ckp";
+    write_sample(path, small_header());
+    CheckpointHeader large = small_header();
+    large.sections.push_back({"w1", {100'000}});
+    try {
+      write_sample(path, large);
+      _exit(1);
+    } catch (const UsageError& full) {
+      const std::string_view message = full.what();
+      if (message.find("No space left on device") == std::string_view::npos) _exit(2);
+      if (message.find(path) == std::string_view::npos) _exit(3);
+    }
+    if (std::filesystem::exists(path + ".partial")) _exit(4);
+    _exit(read_all(path) == sample_of(small_header()) ? 0 : 5);
+  } catch (...) {
+    _exit(6);
+  }
+}
+
+TEST(CheckpointDisk, FullKeepsTheOldFileAndSaysSo) {
+  const TemporaryDirectory directory;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) fill_a_small_disk(directory.file(""));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "a small disk cannot be mounted here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace
