@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "allocator/base/log.hpp"
@@ -32,16 +33,15 @@ struct Variant {
   }
 };
 
+/// In the order of compared_policies, static memory behind throttled.
 std::vector<Variant> compared_variants(const CompareSettings& settings) {
   std::vector<Variant> variants;
   for (const Policy policy : compared_policies()) {
     variants.push_back({.name = std::string(to_string(policy)), .policy = policy});
+    if (policy != Policy::kThrottled || !settings.with_static) continue;
+    variants.push_back({.name = "static-alloc", .policy = policy, .memory = StaticMemory::kAlloc});
+    variants.push_back({.name = "static-shape", .policy = policy, .memory = StaticMemory::kShape});
   }
-  if (!settings.with_static) return variants;
-  variants.push_back(
-      {.name = "static-alloc", .policy = Policy::kThrottled, .memory = StaticMemory::kAlloc});
-  variants.push_back(
-      {.name = "static-shape", .policy = Policy::kThrottled, .memory = StaticMemory::kShape});
   return variants;
 }
 
@@ -184,12 +184,13 @@ class Experiment {
     return result;
   }
 
-  /// Runs the variant, the reference and, if there is `plain`, a run without Weir. That one comes
-  /// between the two, whose order alternates.
-  void round_of(Runs& reference, Runs& runs, Runs* plain, const Variant& variant,
+  /// Runs the first variant, the reference and, if there is `plain`, a run without Weir. That one
+  /// comes between the two, whose order alternates. The other variants follow the first.
+  void round_of(Runs& reference, Runs* plain, std::span<std::pair<Variant, Runs>> variants,
                 std::uint64_t round) {
-    const std::string label = variant.name + ", round " + std::to_string(round + 1) + " of " +
-                              std::to_string(settings_.rounds.value);
+    const std::string suffix =
+        ", round " + std::to_string(round + 1) + " of " + std::to_string(settings_.rounds.value);
+    const std::string label = variants.front().first.name + suffix;
     TrainResult theirs;
     TrainResult bare;
     const auto run_reference = [&] {
@@ -200,17 +201,23 @@ class Experiment {
       bare = checked(train_plain(settings_.train, hooks_for("without Weir for " + label)));
     };
     round % 2 == 0 ? run_reference() : run_plain();
-    TrainResult ours = run(variant.applied_to(settings_.train), label);
+    std::vector<TrainResult> ours;
+    for (const auto& [variant, runs] : variants) {
+      ours.push_back(run(variant.applied_to(settings_.train), variant.name + suffix));
+    }
     round % 2 == 0 ? run_plain() : run_reference();
     if (stopped()) return;
-    add_ratio(runs.ratios, ours, theirs);
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      Runs& runs = variants[i].second;
+      add_ratio(runs.ratios, ours[i], theirs);
+      if (plain != nullptr) add_ratio(runs.to_plain, ours[i], bare);
+      runs.add(std::move(ours[i]));
+    }
     if (plain != nullptr) {
-      add_ratio(runs.to_plain, ours, bare);
       add_ratio(plain->ratios, bare, theirs);
       plain->add(std::move(bare));
     }
     reference.add(std::move(theirs));
-    runs.add(std::move(ours));
   }
 
   bool identical = true;
@@ -305,11 +312,16 @@ Comparison compare(const CompareSettings& settings, const CompareHooks& hooks) {
   policies.front().second.add(
       experiment.run(with_policy(settings.train, Policy::kUnbounded), "unbounded"));
   for (std::uint64_t round = 0; round < settings.rounds.value && !experiment.stopped(); ++round) {
-    for (auto& [variant, runs] : policies) {
-      if (variant.policy == Policy::kUnbounded || experiment.stopped()) continue;
+    // One round for each policy: variants of the same policy share its reference.
+    const std::span all(policies);
+    for (std::size_t i = 1; i < all.size() && !experiment.stopped();) {
+      std::size_t end = i + 1;
+      while (end < all.size() && all[end].first.policy == all[i].first.policy) ++end;
       const bool beside_plain =
-          variant.policy == Policy::kThrottled && comparison.why_no_plain.empty();
-      experiment.round_of(reference, runs, beside_plain ? &plain : nullptr, variant, round);
+          all[i].first.policy == Policy::kThrottled && comparison.why_no_plain.empty();
+      experiment.round_of(reference, beside_plain ? &plain : nullptr, all.subspan(i, end - i),
+                          round);
+      i = end;
     }
   }
   if (comparison.why_no_plain.empty()) comparison.plain = plain.finish();

@@ -64,8 +64,8 @@ struct Comparison {
   /// device memory that it took; its idle share is unknown.
   std::optional<PolicyFigures> plain;
   std::string why_no_plain;  ///< if there is none
-  /// unbounded, backstop, throttled, barrier; then throttled as static-alloc and static-shape, if
-  /// asked for
+  /// unbounded, backstop, throttled, barrier; behind throttled, if asked for, that with static
+  /// memory: static-alloc, static-shape
   std::vector<PolicyFigures> policies;
   bool identical = true;  ///< weights of all finished runs are equal
   std::uint64_t finished_runs = 0;

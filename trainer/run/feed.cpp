@@ -22,7 +22,9 @@ const FixedPlaces::Place& FixedPlaces::next(Scheduler& scheduler, const Shape& i
   std::rotate(pairs_.begin(), pair, pair + 1);
   Pair& used = pairs_.front();
   used.next = (used.next + 1) % used.places.size();
-  return used.places.at(used.next);
+  const Place& place = used.places.at(used.next);
+  if (scheduler.policy() == Policy::kBackstop) scheduler.wait(place.inputs);
+  return place;
 }
 
 void CopiedFeed::next() {

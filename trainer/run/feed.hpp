@@ -45,7 +45,9 @@ class FixedPlaces {
     Tensor inputs;
     Tensor targets;
   };
-  /// Returns the place for the next batch of these shapes.
+  /// Returns the place for the next batch of these shapes. Under `backstop`, which holds back
+  /// where memory is short, waits for the last copy to it. That copy waited for the batch that had
+  /// used the place before, so the host is at most four batches ahead.
   [[nodiscard]] const Place& next(Scheduler& scheduler, const Shape& inputs, const Shape& targets);
 
  private:

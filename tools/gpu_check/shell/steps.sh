@@ -54,6 +54,8 @@ step() {
 step_compare() {
   local inputs=${1##*_} size=$x1
   if [[ $1 == *_x16_* ]]; then size=$x16; fi
+  # One more run of each kind beside each of throttled's: some eight runs of a second.
+  if [[ $1 == *_x1_ring ]]; then size+=" --static"; fi
   # shellcheck disable=SC2086  # several words
   step "$1" "$program" train compare --device cuda --inputs "$inputs" $size --json "$run/$1.json"
 }
