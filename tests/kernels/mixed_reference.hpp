@@ -2,6 +2,7 @@
 
 // Factors in a precision, and how far a product of them may be from the exact one.
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +15,7 @@
 
 namespace weir::reference {
 
-inline constexpr std::size_t kHalfKinds = 2;
-inline constexpr HalfKind kEachHalfKind[kHalfKinds] = {HalfKind::kBf16, HalfKind::kFp16};
+inline constexpr std::array<HalfKind, 2> kEachHalfKind{HalfKind::kBf16, HalfKind::kFp16};
 
 [[nodiscard]] inline std::vector<std::uint16_t> words_of(const std::vector<float>& x,
                                                          HalfKind kind) {
@@ -61,29 +61,33 @@ struct Product {
   const std::vector<float>& before;
   double looser = 1;
 
+  [[nodiscard]] Matrix left() const {
+    const bool turned = options.a == Transpose::kYes;
+    return {a, turned ? shape.m : shape.k, turned};
+  }
+  [[nodiscard]] Matrix right() const {
+    const bool turned = options.b == Transpose::kYes;
+    return {b, turned ? shape.k : shape.n, turned};
+  }
+
   [[nodiscard]] Bounded at(std::size_t i) const {
-    const bool a_turned = options.a == Transpose::kYes;
-    const bool b_turned = options.b == Transpose::kYes;
-    const Bounded product =
-        dot({a, a_turned ? shape.m : shape.k, a_turned},
-            {b, b_turned ? shape.k : shape.n, b_turned}, i / shape.n, i % shape.n, shape.k);
-    const auto alpha = static_cast<double>(options.alpha);
+    const Bounded product = dot(left(), right(), i / shape.n, i % shape.n, shape.k);
+    const double value = static_cast<double>(options.alpha) * product.value;
+    // With beta = 0 what was there does not count, and may be a NaN.
     const double old =
         options.beta == 0 ? 0 : static_cast<double>(options.beta) * static_cast<double>(before[i]);
-    return {alpha * product.value + old,
-            std::abs(alpha) * product.error * looser +
-                4 * kUnitRoundoff * (std::abs(alpha * product.value) + std::abs(old))};
+    return {value + old, std::abs(static_cast<double>(options.alpha)) * product.error * looser +
+                             4 * kUnitRoundoff * (std::abs(value) + std::abs(old))};
+  }
+
+  /// The sum of |alpha a b|, for errors that are relative to it.
+  [[nodiscard]] double sizes_at(std::size_t i) const {
+    double sum = 0;
+    for (std::size_t p = 0; p < shape.k; ++p) {
+      sum += std::abs(left().at(i / shape.n, p) * right().at(p, i % shape.n));
+    }
+    return std::abs(static_cast<double>(options.alpha)) * sum;
   }
 };
-
-/// The sum of |a b| of an element, for bounds that are relative to it.
-[[nodiscard]] inline double sum_of_sizes(const Product& product, std::size_t i) {
-  const double error_of_k = 1.01 * kUnitRoundoff * static_cast<double>(product.shape.k + 1);
-  Product plain = product;
-  plain.options.alpha = 1;
-  plain.options.beta = 0;
-  const Bounded sum = plain.at(i);
-  return (sum.error - 4 * kUnitRoundoff * std::abs(sum.value)) / (error_of_k * product.looser);
-}
 
 }  // namespace weir::reference
