@@ -18,7 +18,7 @@ using ReadBytes = std::function<std::size_t(std::span<char> to)>;
 
 class TextLines {
  public:
-  static constexpr std::size_t kBlock = std::size_t{1} << 20U;
+  static constexpr std::size_t kBlock = std::size_t{1} << 16U;
   /// Bounds the memory that a file without line breaks takes.
   static constexpr std::size_t kLongestLine = std::size_t{1} << 26U;
 
