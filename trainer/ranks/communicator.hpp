@@ -30,7 +30,7 @@ inline constexpr StreamRole kRanksStream = StreamRole::kCompute2;
 
 /// What this rank sent so far.
 struct Traffic {
-  std::uint64_t calls = 0;  ///< all calls but `finish`
+  std::uint64_t calls = 0;  ///< all calls but `finish`, from the first one of the owner on
   std::uint64_t bytes = 0;  ///< payload; without heartbeats and the engine's own headers
   /// Both must be equal.
   friend bool operator==(const Traffic&, const Traffic&) = default;
@@ -69,7 +69,8 @@ class Communicator {
 
   /// Returns what this rank sent. Thread-safe.
   [[nodiscard]] virtual Traffic traffic() const noexcept = 0;
-  /// Waits for the other ranks' `finish`; then none needs another. Only the destructor may follow.
+  /// Waits for the other ranks' `finish`; then none needs another. All operations that call this
+  /// must be done: see Scheduler::wait_all. Only the destructor may follow.
   virtual void finish() = 0;
   /// Ends every rank: each prints one line with this rank and `reason`. Exits with 1. Thread-safe.
   [[noreturn]] virtual void abort(std::string_view reason) noexcept = 0;

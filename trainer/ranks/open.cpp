@@ -24,17 +24,15 @@ namespace {
   std::_Exit(1);
 }
 
-/// Ends the process if it lives longer than `limit`: an engine's start has no time limit of its
-/// own.
-class StartLimit {
+/// Ends the process if it lives longer than `limit`: an engine's own start and end have no time
+/// limit.
+class TimeLimit {
  public:
-  StartLimit(int rank, std::chrono::nanoseconds limit)
-      : thread_([this, rank, limit](const std::stop_token& stop) {
+  TimeLimit(int rank, std::chrono::nanoseconds limit, std::string why)
+      : thread_([this, rank, limit, why = std::move(why)](const std::stop_token& stop) {
           std::unique_lock lock(mutex_);
-          if (over_.wait_for(lock, stop, limit, [] { return false; }) || stop.stop_requested()) {
-            return;
-          }
-          end_process(rank, "the other ranks did not start in time");
+          (void)over_.wait_for(lock, stop, limit, [] { return false; });
+          if (!stop.stop_requested()) end_process(rank, why);
         }) {}
 
  private:
@@ -47,15 +45,16 @@ class StartLimit {
 class Ranks final : public Communicator {
  public:
   Ranks(const Launch& launch, DeviceId device, const RanksOptions& options)
-      : rank_(launch.rank), size_(launch.size) {
-    const StartLimit limit(launch.rank, options.start_within);
-    Links links = launch.launcher == Launcher::kTorchrun ? meet_by_tcp(launch, options)
-                                                         : meet_by_mpi(launch, options);
+      : rank_(launch.rank), size_(launch.size), start_within_(options.start_within) {
+    const TimeLimit limit(rank_, start_within_, "the other ranks did not start in time");
+    Links links =
+        launch.launcher == Launcher::kTorchrun ? meet_by_tcp(launch) : meet_by_mpi(launch);
     lifeline_ = std::make_unique<Lifeline>(
         rank_, std::move(links), options.lifeline, [this](int rank, const std::string& what) {
           end_process(rank_, rank == rank_ ? what : "rank " + std::to_string(rank) + " " + what);
         });
     if (device.kind == DeviceKind::kCuda) join_nccl(device.ordinal);
+    use(options.patience);  // what was sent so far does not count
   }
   ~Ranks() override = default;
 
@@ -89,25 +88,31 @@ class Ranks final : public Communicator {
     exchange_->barrier();
     if (nccl_) nccl_->finish();
     lifeline_->leave();
+    const TimeLimit limit(rank_, start_within_, "MPI did not end in time");
     transport_->finish();
   }
   [[noreturn]] void abort(std::string_view reason) noexcept override {
-    lifeline_->report(std::string(reason));
-    // The lifeline's thread ends the process.
-    std::this_thread::sleep_for(std::chrono::seconds(5));
+    if (lifeline_) {
+      lifeline_->report(std::string(reason));
+      std::this_thread::sleep_for(std::chrono::seconds(5));  // its thread ends the process
+    }
     end_process(rank_, std::string(reason));
   }
 
  private:
-  void start(std::unique_ptr<Transport> transport, const RanksOptions& options) {
-    transport_ = std::move(transport);
-    exchange_ = std::make_unique<Exchange>(*transport_, options.patience,
+  void use(const Patience& patience) {
+    exchange_ = std::make_unique<Exchange>(*transport_, patience,
                                            [this](const std::string& reason) { abort(reason); });
   }
+  /// Ranks may come late, but not later than the start's limit says.
+  void start(std::unique_ptr<Transport> transport) {
+    transport_ = std::move(transport);
+    use({.warn_after = start_within_ / 2, .give_up_after = start_within_});
+  }
 
-  Links meet_by_mpi(const Launch& launch, const RanksOptions& options) {
+  Links meet_by_mpi(const Launch& launch) {
     engine_ = launch.launcher == Launcher::kOpenMpi ? "Open MPI" : "MPICH";
-    start(open_mpi(launch.launcher), options);
+    start(open_mpi(launch.launcher));
     if (transport_->rank() != rank_ || transport_->size() != size_) {
       throw UsageError(engine_ + " says that this is rank " + std::to_string(transport_->rank()) +
                        " of " + std::to_string(transport_->size()) + ", but its mpirun said rank " +
@@ -137,16 +142,16 @@ class Ranks final : public Communicator {
     const MeetingPlace where{.host = one_machine ? "127.0.0.1" : std::string(names.data()),
                              .port = place.port,
                              .password = place.password};
-    return std::move(meet(rank_, size_, where, listener, 1, options.start_within)[0]);
+    return std::move(meet(rank_, size_, where, listener, 1, start_within_)[0]);
   }
 
-  Links meet_by_tcp(const Launch& launch, const RanksOptions& options) {
+  Links meet_by_tcp(const Launch& launch) {
     engine_ = "TCP by rank 0";
     Socket listener;
     if (rank_ == 0 && size_ > 1) listener = listen_on(launch.port, false);
     const MeetingPlace where{.host = launch.address, .port = launch.port, .password = {}};
-    std::vector<Links> sets = meet(rank_, size_, where, listener, 2, options.start_within);
-    start(open_star(rank_, size_, std::move(sets[1])), options);
+    std::vector<Links> sets = meet(rank_, size_, where, listener, 2, start_within_);
+    start(open_star(rank_, size_, std::move(sets[1])));
     return std::move(sets[0]);
   }
 
@@ -165,6 +170,7 @@ class Ranks final : public Communicator {
 
   const int rank_;
   const int size_;
+  const std::chrono::nanoseconds start_within_;
   std::string engine_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Exchange> exchange_;
