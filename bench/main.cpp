@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   add_index(table);
   add_peers(table);
   add_swap_in(table);
+  add_optimizer(table);
   const std::size_t ran = benchmark::RunSpecifiedBenchmarks(&table);
   benchmark::Shutdown();
   return ran == 0 ? 2 : 0;

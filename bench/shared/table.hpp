@@ -53,6 +53,7 @@ void add_checkpoint(Table& table);
 void add_handover(Table& table);
 void add_index(Table& table);
 void add_log(Table& table);
+void add_optimizer(Table& table);
 void add_peers(Table& table);
 void add_policy(Table& table);
 void add_pool(Table& table);
