@@ -26,13 +26,13 @@ struct KernelTime {
 [[nodiscard]] std::string device_name();
 
 enum class InputSize {
-  kMeasured,  ///< takes some seconds and 2 GiB of device memory
+  kMeasured,  ///< takes some seconds and 4 GiB of device memory
   kSmall,     ///< seconds on a CPU; the times mean nothing
 };
 
 /// Times all kernels. The first two rows set the floors: a copy within device memory, and a large
-/// square product by cuBLAS. The rows of gpu_precisions.hpp come last. Throws CudaError and what
-/// the kernels throw.
+/// square product by cuBLAS. The rows of gpu_precisions.hpp and gpu_updates.hpp come last.
+/// Throws CudaError and what the kernels throw.
 [[nodiscard]] std::vector<KernelTime> time_kernels(InputSize size);
 
 }  // namespace weir::bench

@@ -8,6 +8,7 @@
 #include "bench/gpu/gpu_kernels.hpp"
 #include "bench/gpu/gpu_precisions.hpp"
 #include "bench/gpu/gpu_timer_cuda.hpp"
+#include "bench/gpu/gpu_updates.hpp"
 #include "kernels/blas/blas_cuda.hpp"
 #include "kernels/classification_cuda.hpp"
 #include "kernels/dense_cuda.hpp"
@@ -245,6 +246,7 @@ std::vector<KernelTime> time_kernels(InputSize size) {
   const DeviceRates rates{.copied_bytes = times[0].bytes / times[0].microseconds,
                           .float_flops = times[1].flops / times[1].microseconds};
   std::ranges::move(time_precisions(size, rates), std::back_inserter(times));
+  std::ranges::move(time_updates(size, rates.copied_bytes), std::back_inserter(times));
   return times;
 }
 

@@ -668,6 +668,7 @@ class KernelBounds(unittest.TestCase):
                 floor = cls.layer_bytes_us(size, *matrices)
                 yield (f"{name}_{way}", report.LAST_LAYER, "copy"), (floor, launches, 0, 0, more)
 
+    FIRST, LAST = 250000 * 1024, 512 * 200000  # weights of the wide network's layers
     GIVEN_16 = MATRIX + 4 * ROWS / BYTES_PER_US
     GIVEN_1024 = MATRIX + 4 * 65536 / BYTES_PER_US
 
@@ -696,6 +697,10 @@ class KernelBounds(unittest.TestCase):
         ("dense_input_gradient", "1024x1024x1024", "sgemm"): (SQUARE, 1, 0, 0, TILE),
         ("to_fp16", "2^26", "copy"): (1.5 * MATRIX, 1, ELEMENTS / 32 * 25),
         ("flag_not_finite", "2^26", "copy"): (MATRIX, 1, ELEMENTS / 32 * 5),
+        ("adam", report.LAST_WEIGHTS, "copy"): (28 * LAST / BYTES_PER_US, 1, LAST / 32 * 50),
+        ("adamax", report.LAST_WEIGHTS, "copy"): (28 * LAST / BYTES_PER_US, 1, LAST / 32 * 40),
+        ("adam_rows", report.FIRST_LAYER, "copy"): (24 * FIRST / BYTES_PER_US, 1, FIRST / 32 * 60),
+        ("adamax_rows", report.FIRST_LAYER, "copy"): (24 * FIRST / BYTES_PER_US, 1, FIRST / 32 * 50),
     }  # fmt: skip
 
     def costs(self):
