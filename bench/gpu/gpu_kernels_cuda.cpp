@@ -7,8 +7,9 @@
 
 #include "bench/gpu/gpu_kernels.hpp"
 #include "bench/gpu/gpu_precisions.hpp"
-#include "bench/gpu/gpu_timer_cuda.hpp"
+#include "bench/gpu/gpu_sparse.hpp"
 #include "bench/gpu/gpu_updates.hpp"
+#include "bench/gpu/timed_kernel_cuda.hpp"
 #include "kernels/blas/blas_cuda.hpp"
 #include "kernels/classification_cuda.hpp"
 #include "kernels/dense_cuda.hpp"
@@ -18,7 +19,6 @@
 #include "kernels/parts/workspace_cuda.hpp"
 #include "kernels/sgd_cuda.hpp"
 #include "kernels/sums/reduce_cuda.hpp"
-#include "tools/program/median.hpp"
 
 namespace weir::bench {
 namespace {
@@ -63,22 +63,14 @@ class Rig {
 
   template <typename Enqueue>
   KernelTime& timed(std::string name, std::string shape, const Enqueue& enqueue) {
-    const std::vector<double> runs = timer_.runs(enqueue, sizes_.runs);
-    KernelTime time;
-    time.name = std::move(name);
-    time.shape = std::move(shape);
-    time.microseconds = median(runs);
-    time.fastest = std::ranges::min(runs);
-    times_.push_back(std::move(time));
+    times_.push_back(timed_kernel(timer_, std::move(name), std::move(shape), sizes_.runs, enqueue));
     return times_.back();
   }
   /// Times a memory-bound kernel.
   template <typename Enqueue>
   void memory(std::string name, std::string shape, double bytes, const Enqueue& enqueue) {
     KernelTime& time = timed(std::move(name), std::move(shape), enqueue);
-    time.bytes = bytes;
-    time.floor_of = "copy";
-    time.floor = bytes / copied_bytes_per_microsecond_;
+    bound_by_memory(time, bytes, copied_bytes_per_microsecond_);
   }
   /// Times a kernel on all elements of an input. It moves `floats` arrays of that size.
   template <typename Enqueue>
@@ -247,6 +239,7 @@ std::vector<KernelTime> time_kernels(InputSize size) {
                           .float_flops = times[1].flops / times[1].microseconds};
   std::ranges::move(time_precisions(size, rates), std::back_inserter(times));
   std::ranges::move(time_updates(size, rates.copied_bytes), std::back_inserter(times));
+  std::ranges::move(time_sparse(size, rates.copied_bytes), std::back_inserter(times));
   return times;
 }
 

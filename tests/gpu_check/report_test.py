@@ -671,6 +671,10 @@ class KernelBounds(unittest.TestCase):
     FIRST, LAST = 250000 * 1024, 512 * 200000  # weights of the wide network's layers
     GIVEN_16 = MATRIX + 4 * ROWS / BYTES_PER_US
     GIVEN_1024 = MATRIX + 4 * 65536 / BYTES_PER_US
+    TOUCHED = 56_500 * 1024  # elements of the rows of W that 128 rows of 500 entries touch, of 250,000
+    SPARSE = 4 * TOUCHED / BYTES_PER_US
+    LOGITS = 128 * 200_000
+    READ = 4 * LOGITS / BYTES_PER_US
 
     # The least that a kernel of the bench can take there: its floor in us, launches one behind the
     # other, instructions and shuffles of warps, and us of what cannot overlap with the rest. One thread
@@ -690,6 +694,13 @@ class KernelBounds(unittest.TestCase):
         ("count_correct", "4194304x16", "copy"): (GIVEN_16, 18, ROWS / 32 * 120),
         ("count_correct", "65536x1024", "copy"): (GIVEN_1024, 3, ELEMENTS / 32 * 12),
         ("dense_bias_gradient", "65536x1024", "copy"): (MATRIX, 3),
+        ("csr_forward", "128x250000x1024", "copy"): (SPARSE, 1, 128 * 500 * 1024 / 128 * 15),
+        ("csr_weight_gradient", "128x250000x1024", "copy"): (SPARSE, 1, TOUCHED / 128 * 60),
+        ("softmax_loss", "128x200000", "copy"): (READ, 3, LOGITS / 32 * 36),
+        ("softmax_gradient", "128x200000", "copy"): (2 * READ, 1, LOGITS / 32 * 40),
+        ("logistic_loss", "128x200000", "copy"): (READ, 3, LOGITS / 32 * 75),
+        ("logistic_loss_and_gradient", "128x200000", "copy"): (2 * READ, 3, LOGITS / 32 * 85),
+        ("count_hits", "128x200000", "copy"): (READ, 3, LOGITS / 32 * 10),
         ("dense_forward", "8192x1024x4096", "sgemm"): (WIDE, 2, 0, 0, 8 * 8192 * 4096 / BYTES_PER_US),
         ("dense_forward", "1024x1024x1024", "sgemm"):
             (SQUARE, 2, 0, 0, TILE + 8 * 1024**2 / BYTES_PER_US),

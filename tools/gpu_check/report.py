@@ -621,6 +621,20 @@ NAMED_BOUNDS = {
     **{(f"input_gradient_{way}", LAST_LAYER): (1.8, SPLIT) for way in SHORT},
     **{(rule, LAST_WEIGHTS): (1.11, UPDATE) for rule in ("adam", "adamax")},
     **{(f"{rule}_rows", FIRST_LAYER): (1.11, UPDATE) for rule in ("adam", "adamax")},
+    ("csr_forward", "128x250000x1024"):
+        (1.4, "a row of W that several rows need may be read again"),
+    ("csr_weight_gradient", "128x250000x1024"):
+        (1.4, "short sums, whose loads depend on each other"),
+    ("softmax_loss", "128x200000"):
+        (1.7, "three launches, and some 36 instructions a logit"),
+    ("softmax_gradient", "128x200000"):
+        (1.4, "some 40 instructions a logit"),
+    ("logistic_loss", "128x200000"):
+        (2.9, "some 75 instructions a logit, with a logarithm, take longer than to read it"),
+    ("logistic_loss_and_gradient", "128x200000"):
+        (1.6, "some 85 instructions a logit, with a logarithm, take longer than its bytes"),
+    ("count_hits", "128x200000"):
+        (1.6, "three launches, one behind the other"),
     ("dense_forward", "1024x1024x1024"):
         (2.6, "too few tiles for all multiprocessors, and another pass over the output"),
     ("dense_weight_gradient", "1024x1024x1024"):
