@@ -57,7 +57,7 @@ void Checkpointer::after_batch(std::uint64_t done, const State& state) {
   const std::size_t held = job.snapshot.held;
   hand_over(std::move(job));
   Lock lock(mutex_);
-  changed_.wait(lock, {}, [this, held] { return !busy_ || reading_ >= held; });
+  while (busy_ && reading_ < held) changed_.wait(lock);
   const std::chrono::nanoseconds delay = options_.now() - now;
   if (held != 0) ++statistics_.held;
   statistics_.delay += delay;
@@ -68,7 +68,7 @@ bool Checkpointer::finish(std::uint64_t done, const State& state) {
   {
     Lock lock(mutex_);
     give_up_ = options_.now() + options_.most_at_end;
-    changed_.wait(lock, {}, [this] { return !busy_; });
+    while (busy_) changed_.wait(lock);
     if (in_file_ == done) return true;
   }
   // No batch comes any more: the tensors need no copies.
@@ -77,7 +77,7 @@ bool Checkpointer::finish(std::uint64_t done, const State& state) {
   for (const NamedTensor& named : taken.tensors) job.snapshot.tensors.push_back(named.tensor);
   hand_over(std::move(job));
   Lock lock(mutex_);
-  changed_.wait(lock, {}, [this] { return !busy_; });
+  while (busy_) changed_.wait(lock);
   return in_file_ == done;
 }
 
@@ -101,7 +101,7 @@ void Checkpointer::serve() {
     Job job;
     {
       Lock lock(mutex_);
-      changed_.wait(lock, {}, [this] { return ends_ || job_; });
+      while (!ends_ && !job_) changed_.wait(lock);
       if (!job_) return;
       job = *std::exchange(job_, std::nullopt);
     }
