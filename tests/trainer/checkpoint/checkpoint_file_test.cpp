@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "allocator/base/error.hpp"
@@ -36,11 +39,11 @@ std::string bytes_of_sample(const CheckpointHeader& header) {
 
 /// The message with which a file of these bytes is refused.
 std::string refusal_of_checkpoint(const std::string& bytes) {
-  static const TemporaryDirectory directory;     // one for all: making them takes longer
-  std::filesystem::remove(directory.file("c"));  // some disks write back what is cut
-  write_file(directory.file("c"), bytes);
-  std::string message = message_of<UsageError>([&] { (void)read_all(directory.file("c")); });
-  const std::string begin = "--resume: " + directory.file("c") + ": ";
+  static const TemporaryDirectory kDirectory;     // one for all: making them takes longer
+  std::filesystem::remove(kDirectory.file("c"));  // some disks write back what is cut
+  write_file(kDirectory.file("c"), bytes);
+  std::string message = message_of<UsageError>([&] { (void)read_all(kDirectory.file("c")); });
+  const std::string begin = "--resume: " + kDirectory.file("c") + ": ";
   EXPECT_TRUE(message.starts_with(begin)) << message;
   EXPECT_EQ(std::ranges::count(message, '\n'), 0) << message;
   return message.substr(std::min(begin.size(), message.size()));

@@ -2,8 +2,12 @@
 
 // Small checkpoints, and all of a checkpoint read at once.
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
