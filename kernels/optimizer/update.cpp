@@ -19,18 +19,14 @@ constexpr std::size_t kPiece = 1024;
 /// The gradient of weights that nothing touched.
 constexpr std::array<float, kPiece> kZeros{};
 
-/// Elements of a cache line.
-constexpr std::size_t kLine = 16;
-/// How far ahead of the work the weights and moments are fetched. Left alone, the processor keeps
-/// too few of these streams in flight behind the square roots and divisions.
-constexpr std::size_t kAhead = 128;
-
-/// A line or less. The arrays are different ones. Inline, so that a whole line has no loop's end.
+/// Changes weights begin ... begin + g.size() - 1; at most kPiece.
 template <typename Rule>
-[[gnu::always_inline]] inline void update_line(const Rule rule, float* __restrict w,
-                                               float* __restrict first, float* __restrict second,
-                                               const float* __restrict g, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
+void update_piece(const Rule rule, const Weights& weights, std::size_t begin,
+                  std::span<const float> g) {
+  float* const w = weights.w.data() + begin;
+  float* const first = Rule::kMoments > 0 ? weights.first.data() + begin : nullptr;
+  float* const second = Rule::kMoments > 1 ? weights.second.data() + begin : nullptr;
+  for (std::size_t i = 0; i < g.size(); ++i) {
     Element e;
     e.w = w[i];
     if constexpr (Rule::kMoments > 0) e.first = first[i];
@@ -40,30 +36,6 @@ template <typename Rule>
     if constexpr (Rule::kMoments > 0) first[i] = e.first;
     if constexpr (Rule::kMoments > 1) second[i] = e.second;
   }
-}
-
-/// Changes weights begin ... begin + g.size() - 1; at most kPiece.
-template <typename Rule>
-void update_piece(const Rule rule, const Weights& weights, std::size_t begin,
-                  std::span<const float> g) {
-  const auto w = [&](std::size_t at) { return weights.w.data() + at; };
-  const auto first = [&](std::size_t at) {
-    return Rule::kMoments > 0 ? weights.first.data() + at : nullptr;
-  };
-  const auto second = [&](std::size_t at) {
-    return Rule::kMoments > 1 ? weights.second.data() + at : nullptr;
-  };
-  const std::size_t whole = g.size() / kLine * kLine;
-  for (std::size_t i = 0; i < whole; i += kLine) {
-    const std::size_t at = begin + i;
-    const std::size_t ahead = std::min(at + kAhead, weights.w.size() - 1);
-    __builtin_prefetch(w(ahead), 1);
-    if constexpr (Rule::kMoments > 0) __builtin_prefetch(first(ahead), 1);
-    if constexpr (Rule::kMoments > 1) __builtin_prefetch(second(ahead), 1);
-    update_line(rule, w(at), first(at), second(at), g.data() + i, kLine);
-  }
-  const std::size_t at = begin + whole;
-  update_line(rule, w(at), first(at), second(at), g.data() + whole, g.size() - whole);
   if (weights.copy.words.empty()) return;
   to_half(weights.w.subspan(begin, g.size()), weights.copy.words.subspan(begin, g.size()),
           weights.copy.kind);
