@@ -23,6 +23,7 @@ struct Command {
 [[nodiscard]] Command add_compare_command(CommandLine& program);
 [[nodiscard]] Command add_predict_command(CommandLine& program);
 [[nodiscard]] Command add_dispatch_command(CommandLine& program);
+[[nodiscard]] Command add_wide_command(CommandLine& program);
 
 /// Returns the exit code for this outcome.
 [[nodiscard]] int exit_code(Outcome outcome, bool diverged = false);

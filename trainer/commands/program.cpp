@@ -79,7 +79,8 @@ int run_program(int argc, char** argv) {
   line.add_version("weir-train " + std::string(kVersion));
   line.require_command();
   const std::vector<Command> commands{add_run_command(line), add_compare_command(line),
-                                      add_predict_command(line), add_dispatch_command(line)};
+                                      add_predict_command(line), add_dispatch_command(line),
+                                      add_wide_command(line)};
   if (const auto code = line.parse("weir-train", argc, argv)) return *code;
   require_standard_output();
   for (const Command& command : commands) {

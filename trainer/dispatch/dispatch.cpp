@@ -25,13 +25,6 @@ std::string parse_dispatch_device(std::string_view name, std::string_view text) 
   return std::string(text);
 }
 
-std::uint64_t WholeNumber::operator()(std::string_view name, std::string_view text) const {
-  const auto count = parse_whole(text);
-  if (count && *count >= least && *count <= most) return *count;
-  refuse(name, text,
-         "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-}
-
 std::string DispatchSettings::describe() const {
   std::string text = "settings: " + describe_setting("device", device.value, device);
   const auto add = [&text](const char* name, const Setting<std::uint64_t>& setting,

@@ -33,13 +33,6 @@ struct DispatchSettings {
 
 /// Accepts `cpu`. Throws UsageError for other devices: the timed operations are host closures.
 [[nodiscard]] std::string parse_dispatch_device(std::string_view name, std::string_view text);
-/// Parses whole numbers within limits. Throws UsageError otherwise.
-struct WholeNumber {
-  std::uint64_t least = 1;
-  std::uint64_t most = 1'000'000;
-
-  [[nodiscard]] std::uint64_t operator()(std::string_view name, std::string_view text) const;
-};
 
 struct CaseFigures {
   DispatchCase what{};

@@ -4,9 +4,9 @@
 //
 // Every function enqueues on `stream` and returns; the cpu device, whose streams are threads,
 // computes at once. Spans are device memory of the sizes given in the kernels' headers
-// (kernels/dense.hpp, loss.hpp, classification.hpp, sgd.hpp, elementwise.hpp, random.hpp);
-// otherwise throws UsageError. `workspace` is scratch memory of `workspace()` bytes that nothing
-// else uses meanwhile, empty if that is zero.
+// (kernels/dense.hpp, loss.hpp, classification.hpp, sgd.hpp, elementwise.hpp, random.hpp, and those
+// of sparse/, optimizer/ and precision/); otherwise throws UsageError. `workspace` is scratch
+// memory of `workspace()` bytes that nothing else uses meanwhile, empty if that is zero.
 //
 // Called inside submitted closures, which keep a pointer to the Maths: it must outlive them.
 // Thread-safe for disjoint outputs.
@@ -19,6 +19,10 @@
 #include "allocator/base/bytes.hpp"
 #include "kernels/classification.hpp"
 #include "kernels/dense.hpp"
+#include "kernels/optimizer/step.hpp"
+#include "kernels/optimizer/update.hpp"
+#include "kernels/precision/precision.hpp"
+#include "kernels/sparse/csr.hpp"
 #include "scheduler/device/device.hpp"
 #include "scheduler/device/stream.hpp"
 
@@ -84,6 +88,52 @@ class Maths {
   virtual void sgd(Stream& stream, Out w, In g, float rate) = 0;
   /// v = momentum * v + g, then w -= rate * v.
   virtual void sgd_momentum(Stream& stream, Out w, In g, Out v, float rate, float momentum) = 0;
+
+  /// y = act(X W + b) of a sparse X.
+  virtual void csr_forward(Stream& stream, const CsrRows& x, In w, In b, Out y,
+                           Activation activation) = 0;
+  /// statistics [rows x kSoftmaxStatistics] of the logits z.
+  virtual void softmax_statistics(Stream& stream, const SparseLabels& labels, In z, Out statistics,
+                                  Out workspace) = 0;
+  /// loss[0] = the mean loss of the rows.
+  virtual void softmax_loss(Stream& stream, const SparseLabels& labels, In statistics, Out loss,
+                            Out workspace) = 0;
+  /// dz = its gradient; dz may be z.
+  virtual void softmax_gradient(Stream& stream, const SparseLabels& labels, In z, In statistics,
+                                Out dz) = 0;
+  /// loss[0] = the mean loss of the rows, dz = its gradient; dz may be z.
+  virtual void logistic_loss_and_gradient(Stream& stream, const SparseLabels& labels, In z,
+                                          Out loss, Out dz, Out workspace) = 0;
+  /// hits[0] = the number of rows whose largest logit is one of their labels.
+  virtual void count_hits(Stream& stream, const SparseLabels& labels, In z, Out hits,
+                          Out workspace) = 0;
+
+  /// The products of a dense layer in `precision`; see kernels/dense_mixed.hpp. In 16 bits x, w and
+  /// dy are words as half_words.hpp lays them out.
+  virtual void mixed_forward(Stream& stream, Precision precision, DenseShape shape, In x, In w,
+                             In b, Out y, Activation activation, Out workspace) = 0;
+  virtual void mixed_weight_gradient(Stream& stream, Precision precision, DenseShape shape, In x,
+                                     In dy, Out dw, Out workspace) = 0;
+  virtual void mixed_input_gradient(Stream& stream, Precision precision, DenseShape shape, In dy,
+                                    In w, Out dx, Out workspace) = 0;
+  /// words = x in 16 bits.
+  virtual void to_half(Stream& stream, HalfKind kind, In x, Out words) = 0;
+  /// x *= the loss scale of `state`, and words = x in 16 bits.
+  virtual void scale_to_half(Stream& stream, HalfKind kind, In state, Out x, Out words) = 0;
+  /// Sets the overflow flag of `state` if an element of x is not finite.
+  virtual void flag_not_finite(Stream& stream, In x, Out state) = 0;
+
+  /// Counts a step of the optimizer, whose state is that of kernels/parts/step_state.hpp.
+  virtual void begin_step(Stream& stream, const OptimizerOptions& options, Out state) = 0;
+  /// Decides on the loss scale of the next step.
+  virtual void end_step(Stream& stream, const LossScaling& scaling, Out state) = 0;
+  /// Changes weights by their gradient.
+  virtual void update(Stream& stream, const OptimizerOptions& options, const Weights& weights, In g,
+                      In state) = 0;
+  /// Changes the weights of a layer with the sparse input X by X^T dy.
+  virtual void update_rows(Stream& stream, const OptimizerOptions& options, const Weights& weights,
+                           DenseShape shape, const CsrColumns& x, In dy, In state,
+                           UpdatedRows rows) = 0;
 };
 
 /// Returns the maths for this kind of device. Throws UsageError for a device that open_device does

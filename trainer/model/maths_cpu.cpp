@@ -1,9 +1,17 @@
 #include "kernels/classification.hpp"
 #include "kernels/dense.hpp"
+#include "kernels/dense_mixed.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 #include "kernels/elementwise/random.hpp"
 #include "kernels/loss.hpp"
+#include "kernels/precision/convert.hpp"
+#include "kernels/precision/loss_scale.hpp"
 #include "kernels/sgd.hpp"
+#include "kernels/sparse/count_hits.hpp"
+#include "kernels/sparse/csr_layer.hpp"
+#include "kernels/sparse/logistic_loss.hpp"
+#include "kernels/sparse/softmax_loss.hpp"
+#include "trainer/model/half_words.hpp"
 #include "trainer/model/maths.hpp"
 
 namespace weir {
@@ -63,6 +71,78 @@ class CpuMaths final : public Maths {
   void sgd(Stream& /*stream*/, Out w, In g, float rate) override { weir::sgd(w, g, rate); }
   void sgd_momentum(Stream& /*stream*/, Out w, In g, Out v, float rate, float momentum) override {
     weir::sgd_momentum(w, g, v, rate, momentum);
+  }
+
+  void csr_forward(Stream& /*stream*/, const CsrRows& x, In w, In b, Out y,
+                   Activation activation) override {
+    weir::csr_forward(x, w, b, y, activation);
+  }
+  void softmax_statistics(Stream& /*stream*/, const SparseLabels& labels, In z, Out statistics,
+                          Out /*workspace*/) override {
+    weir::softmax_statistics(labels, z, statistics);
+  }
+  void softmax_loss(Stream& /*stream*/, const SparseLabels& labels, In statistics, Out loss,
+                    Out /*workspace*/) override {
+    weir::softmax_loss(labels, statistics, loss);
+  }
+  void softmax_gradient(Stream& /*stream*/, const SparseLabels& labels, In z, In statistics,
+                        Out dz) override {
+    weir::softmax_gradient(labels, z, statistics, dz);
+  }
+  void logistic_loss_and_gradient(Stream& /*stream*/, const SparseLabels& labels, In z, Out loss,
+                                  Out dz, Out /*workspace*/) override {
+    weir::logistic_loss_and_gradient(labels, z, loss, dz);
+  }
+  void count_hits(Stream& /*stream*/, const SparseLabels& labels, In z, Out hits,
+                  Out /*workspace*/) override {
+    weir::count_hits(labels, z, hits);
+  }
+
+  void mixed_forward(Stream& /*stream*/, Precision precision, DenseShape shape, In x, In w, In b,
+                     Out y, Activation activation, Out /*workspace*/) override {
+    const auto kind = half_kind(precision);
+    if (!kind) return weir::dense_forward(precision, shape, x, w, b, y, activation);
+    weir::dense_forward(*kind, shape, half_words(x, shape.m * shape.k),
+                        half_words(w, shape.k * shape.n), b, y, activation);
+  }
+  void mixed_weight_gradient(Stream& /*stream*/, Precision precision, DenseShape shape, In x, In dy,
+                             Out dw, Out /*workspace*/) override {
+    const auto kind = half_kind(precision);
+    if (!kind) return weir::dense_weight_gradient(precision, shape, x, dy, dw);
+    weir::dense_weight_gradient(*kind, shape, half_words(x, shape.m * shape.k),
+                                half_words(dy, shape.m * shape.n), dw);
+  }
+  void mixed_input_gradient(Stream& /*stream*/, Precision precision, DenseShape shape, In dy, In w,
+                            Out dx, Out /*workspace*/) override {
+    const auto kind = half_kind(precision);
+    if (!kind) return weir::dense_input_gradient(precision, shape, dy, w, dx);
+    weir::dense_input_gradient(*kind, shape, half_words(dy, shape.m * shape.n),
+                               half_words(w, shape.k * shape.n), dx);
+  }
+  void to_half(Stream& /*stream*/, HalfKind kind, In x, Out words) override {
+    weir::to_half(x, half_words(words, x.size()), kind);
+  }
+  void scale_to_half(Stream& /*stream*/, HalfKind kind, In state, Out x, Out words) override {
+    weir::scale_to_half(state, x, half_words(words, x.size()), kind);
+  }
+  void flag_not_finite(Stream& /*stream*/, In x, Out state) override {
+    weir::flag_not_finite(x, state);
+  }
+
+  void begin_step(Stream& /*stream*/, const OptimizerOptions& options, Out state) override {
+    weir::begin_step(state, options.beta1, options.beta2);
+  }
+  void end_step(Stream& /*stream*/, const LossScaling& scaling, Out state) override {
+    weir::end_step(state, scaling);
+  }
+  void update(Stream& /*stream*/, const OptimizerOptions& options, const Weights& weights, In g,
+              In state) override {
+    weir::update(options, weights, g, state);
+  }
+  void update_rows(Stream& /*stream*/, const OptimizerOptions& options, const Weights& weights,
+                   DenseShape shape, const CsrColumns& x, In dy, In state,
+                   UpdatedRows rows) override {
+    weir::update_rows(options, weights, shape, x, dy, state, rows);
   }
 };
 

@@ -9,12 +9,22 @@
 #include "kernels/blas/blas_cuda.hpp"
 #include "kernels/classification_cuda.hpp"
 #include "kernels/dense_cuda.hpp"
+#include "kernels/dense_mixed_cuda.hpp"
 #include "kernels/elementwise/elementwise_cuda.hpp"
 #include "kernels/elementwise/random_cuda.hpp"
 #include "kernels/loss_cuda.hpp"
+#include "kernels/optimizer/step_cuda.hpp"
+#include "kernels/optimizer/update_cuda.hpp"
 #include "kernels/parts/workspace_cuda.hpp"
+#include "kernels/precision/convert_cuda.hpp"
+#include "kernels/precision/loss_scale_cuda.hpp"
 #include "kernels/sgd_cuda.hpp"
+#include "kernels/sparse/count_hits_cuda.hpp"
+#include "kernels/sparse/csr_layer_cuda.hpp"
+#include "kernels/sparse/logistic_loss_cuda.hpp"
+#include "kernels/sparse/softmax_loss_cuda.hpp"
 #include "scheduler/device/stream_cuda.hpp"
+#include "trainer/model/half_words.hpp"
 #include "trainer/model/maths.hpp"
 
 namespace weir {
@@ -93,6 +103,86 @@ class CudaMaths final : public Maths {
   }
   void sgd_momentum(Stream& stream, Out w, In g, Out v, float rate, float momentum) override {
     cuda::sgd_momentum(cuda_stream(stream), w, g, v, rate, momentum);
+  }
+
+  void csr_forward(Stream& stream, const CsrRows& x, In w, In b, Out y,
+                   Activation activation) override {
+    cuda::csr_forward(cuda_stream(stream), x, w, b, y, activation);
+  }
+  void softmax_statistics(Stream& stream, const SparseLabels& labels, In z, Out statistics,
+                          Out workspace) override {
+    cuda::softmax_statistics(cuda_stream(stream), labels, z, statistics, workspace);
+  }
+  void softmax_loss(Stream& stream, const SparseLabels& labels, In statistics, Out loss,
+                    Out workspace) override {
+    cuda::softmax_loss(cuda_stream(stream), labels, statistics, loss, workspace);
+  }
+  void softmax_gradient(Stream& stream, const SparseLabels& labels, In z, In statistics,
+                        Out dz) override {
+    cuda::softmax_gradient(cuda_stream(stream), labels, z, statistics, dz);
+  }
+  void logistic_loss_and_gradient(Stream& stream, const SparseLabels& labels, In z, Out loss,
+                                  Out dz, Out workspace) override {
+    cuda::logistic_loss_and_gradient(cuda_stream(stream), labels, z, loss, dz, workspace);
+  }
+  void count_hits(Stream& stream, const SparseLabels& labels, In z, Out hits,
+                  Out workspace) override {
+    cuda::count_hits(cuda_stream(stream), labels, z, hits, workspace);
+  }
+
+  void mixed_forward(Stream& stream, Precision precision, DenseShape shape, In x, In w, In b, Out y,
+                     Activation activation, Out workspace) override {
+    const auto kind = half_kind(precision);
+    if (!kind)
+      return cuda::dense_forward(*blas_, cuda_stream(stream), precision, shape, x, w, b, y,
+                                 activation, workspace);
+    cuda::dense_forward(*blas_, cuda_stream(stream), *kind, shape, half_words(x, shape.m * shape.k),
+                        half_words(w, shape.k * shape.n), b, y, activation, workspace);
+  }
+  void mixed_weight_gradient(Stream& stream, Precision precision, DenseShape shape, In x, In dy,
+                             Out dw, Out workspace) override {
+    const auto kind = half_kind(precision);
+    if (!kind)
+      return cuda::dense_weight_gradient(*blas_, cuda_stream(stream), precision, shape, x, dy, dw,
+                                         workspace);
+    cuda::dense_weight_gradient(*blas_, cuda_stream(stream), *kind, shape,
+                                half_words(x, shape.m * shape.k), half_words(dy, shape.m * shape.n),
+                                dw, workspace);
+  }
+  void mixed_input_gradient(Stream& stream, Precision precision, DenseShape shape, In dy, In w,
+                            Out dx, Out workspace) override {
+    const auto kind = half_kind(precision);
+    if (!kind)
+      return cuda::dense_input_gradient(*blas_, cuda_stream(stream), precision, shape, dy, w, dx,
+                                        workspace);
+    cuda::dense_input_gradient(*blas_, cuda_stream(stream), *kind, shape,
+                               half_words(dy, shape.m * shape.n), half_words(w, shape.k * shape.n),
+                               dx, workspace);
+  }
+  void to_half(Stream& stream, HalfKind kind, In x, Out words) override {
+    cuda::to_half(cuda_stream(stream), x, half_words(words, x.size()), kind);
+  }
+  void scale_to_half(Stream& stream, HalfKind kind, In state, Out x, Out words) override {
+    cuda::scale_to_half(cuda_stream(stream), state, x, half_words(words, x.size()), kind);
+  }
+  void flag_not_finite(Stream& stream, In x, Out state) override {
+    cuda::flag_not_finite(cuda_stream(stream), x, state);
+  }
+
+  void begin_step(Stream& stream, const OptimizerOptions& options, Out state) override {
+    cuda::begin_step(cuda_stream(stream), state, options.beta1, options.beta2);
+  }
+  void end_step(Stream& stream, const LossScaling& scaling, Out state) override {
+    cuda::end_step(cuda_stream(stream), state, scaling);
+  }
+  void update(Stream& stream, const OptimizerOptions& options, const Weights& weights, In g,
+              In state) override {
+    cuda::update(cuda_stream(stream), options, weights, g, state);
+  }
+  void update_rows(Stream& stream, const OptimizerOptions& options, const Weights& weights,
+                   DenseShape shape, const CsrColumns& x, In dy, In state,
+                   UpdatedRows rows) override {
+    cuda::update_rows(cuda_stream(stream), options, weights, shape, x, dy, state, rows);
   }
 
  private:

@@ -1,8 +1,8 @@
 #include "trainer/model/operations.hpp"
 
-#include <array>
 #include <span>
-#include <utility>
+
+#include "trainer/model/operation_writes.hpp"
 
 namespace weir {
 namespace {
@@ -16,27 +16,7 @@ DenseShape dense_shape(const Tensor& y, std::size_t inputs) {
   return {.m = y.shape()[0], .k = inputs, .n = y.shape()[1]};
 }
 
-/// Returns the workspace: the output after the operation's `own` tensors, or empty.
-std::span<float> workspace_behind(std::size_t own, const Outputs& out) {
-  return out.size() > own ? out[own] : std::span<float>();
-}
-
 }  // namespace
-
-/// The tensors that an operation with a workspace writes.
-class Operations::Writes {
- public:
-  Writes(const Operations& operations, Tensor first, Tensor second = {})
-      : tensors_{std::move(first), std::move(second)}, count_(tensors_[1] ? 2 : 1) {
-    if (operations.workspace_) tensors_.at(count_++) = operations.workspace_;
-  }
-  /// Valid as long as this object.
-  [[nodiscard]] TensorList list() const { return std::span(tensors_).first(count_); }
-
- private:
-  std::array<Tensor, 3> tensors_;
-  std::size_t count_;
-};
 
 Operations::Operations(Scheduler& scheduler, Maths& maths) : submitter_(scheduler), maths_(maths) {
   const std::size_t elements = maths.workspace().count / sizeof(float);
@@ -85,7 +65,7 @@ void Operations::accumulate(const Tensor& total, const Tensor& value) {
 Tensor Operations::dense(const Tensor& x, const Tensor& w, const Tensor& b, Activation activation) {
   const DenseShape shape{.m = x.shape()[0], .k = w.shape()[0], .n = w.shape()[1]};
   Tensor y = submitter_.empty({shape.m, shape.n}, "activations");
-  const Writes writes(*this, y);
+  const OperationWrites writes(workspace_, y);
   submitter_.submit("dense", {.reads = {x, w, b}, .writes = writes.list()},
                     [maths = &maths_, shape, activation](Stream& s, Inputs in, Outputs out) {
                       maths->dense_forward(s, shape, in[0], in[1], in[2], out[0], activation,
@@ -95,7 +75,7 @@ Tensor Operations::dense(const Tensor& x, const Tensor& w, const Tensor& b, Acti
 }
 
 void Operations::weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dw) {
-  const Writes writes(*this, dw);
+  const OperationWrites writes(workspace_, dw);
   submitter_.submit(
       "weight gradient", {.reads = {x, dy}, .writes = writes.list()},
       [maths = &maths_, shape = dense_shape(dy, x.shape()[1])](Stream& s, Inputs in, Outputs out) {
@@ -104,7 +84,7 @@ void Operations::weight_gradient(const Tensor& x, const Tensor& dy, const Tensor
 }
 
 void Operations::bias_gradient(const Tensor& dy, const Tensor& db) {
-  const Writes writes(*this, db);
+  const OperationWrites writes(workspace_, db);
   submitter_.submit(
       "bias gradient", {.reads = {dy}, .writes = writes.list()},
       [maths = &maths_, shape = dense_shape(dy, 0)](Stream& s, Inputs in, Outputs out) {
@@ -113,7 +93,7 @@ void Operations::bias_gradient(const Tensor& dy, const Tensor& db) {
 }
 
 void Operations::relu_and_bias_gradient(const Tensor& y, const Tensor& dy, const Tensor& db) {
-  const Writes writes(*this, dy, db);
+  const OperationWrites writes(workspace_, dy, db);
   submitter_.submit(
       "relu and bias gradient", {.reads = {y, dy}, .writes = writes.list()},
       [maths = &maths_, shape = dense_shape(dy, 0)](Stream& s, Inputs in, Outputs out) {
@@ -124,7 +104,7 @@ void Operations::relu_and_bias_gradient(const Tensor& y, const Tensor& dy, const
 Tensor Operations::input_gradient(const Tensor& dy, const Tensor& w) {
   const DenseShape shape = dense_shape(dy, w.shape()[0]);
   Tensor dx = submitter_.empty({shape.m, shape.k}, "activation gradients");
-  const Writes writes(*this, dx);
+  const OperationWrites writes(workspace_, dx);
   submitter_.submit("input gradient", {.reads = {dy, w}, .writes = writes.list()},
                     [maths = &maths_, shape](Stream& s, Inputs in, Outputs out) {
                       maths->dense_input_gradient(s, shape, in[0], in[1], out[0],
@@ -135,7 +115,7 @@ Tensor Operations::input_gradient(const Tensor& dy, const Tensor& w) {
 
 Tensor Operations::l2_loss(const Tensor& prediction, const Tensor& targets) {
   Tensor loss = submitter_.empty({1}, "loss");
-  const Writes writes(*this, loss);
+  const OperationWrites writes(workspace_, loss);
   submitter_.submit("loss", {.reads = {prediction, targets}, .writes = writes.list()},
                     [maths = &maths_](Stream& s, Inputs in, Outputs out) {
                       maths->l2_loss(s, in[0], in[1], out[0], workspace_behind(1, out));
@@ -154,7 +134,7 @@ Tensor Operations::l2_loss_gradient(const Tensor& prediction, const Tensor& targ
 
 Tensor Operations::softmax_loss(const Tensor& logits, const Tensor& labels) {
   Tensor loss = submitter_.empty({1}, "loss");
-  const Writes writes(*this, loss);
+  const OperationWrites writes(workspace_, loss);
   submitter_.submit(
       "loss", {.reads = {logits, labels}, .writes = writes.list()},
       [maths = &maths_, shape = logit_shape(logits)](Stream& s, Inputs in, Outputs out) {
@@ -175,7 +155,7 @@ Tensor Operations::softmax_loss_gradient(const Tensor& logits, const Tensor& lab
 
 Tensor Operations::correct_rows(const Tensor& logits, const Tensor& labels) {
   Tensor correct = submitter_.empty({1}, "correct");
-  const Writes writes(*this, correct);
+  const OperationWrites writes(workspace_, correct);
   submitter_.submit(
       "count correct", {.reads = {logits, labels}, .writes = writes.list()},
       [maths = &maths_, shape = logit_shape(logits)](Stream& s, Inputs in, Outputs out) {

@@ -22,6 +22,9 @@ class Operations {
   [[nodiscard]] Scheduler& scheduler() const noexcept { return submitter_.scheduler(); }
   /// Where its operations go; more operations on the same tensors are submitted there too.
   [[nodiscard]] Submitter& submitter() noexcept { return submitter_; }
+  [[nodiscard]] Maths& maths() const noexcept { return maths_; }
+  /// Empty if the maths needs none.
+  [[nodiscard]] const Tensor& workspace() const noexcept { return workspace_; }
 
   /// Returns a new tensor filled with `value`.
   [[nodiscard]] Tensor filled(const Shape& shape, float value, std::string_view label,
@@ -65,8 +68,6 @@ class Operations {
                           float momentum);
 
  private:
-  class Writes;
-
   Submitter submitter_;
   Maths& maths_;
   Tensor workspace_;  ///< empty if the maths needs none

@@ -119,7 +119,7 @@ std::string format_widths(std::span<const std::size_t> widths) {
   return text;
 }
 
-std::string encode_weights(const Weights& weights) {
+std::string encode_weights(const SavedWeights& weights) {
   const std::vector<std::size_t> sizes = parameter_sizes(weights.widths);
   const bool fits = std::equal(
       sizes.begin(), sizes.end(), weights.parameters.begin(), weights.parameters.end(),
@@ -140,10 +140,10 @@ std::string encode_weights(const Weights& weights) {
   return text;
 }
 
-Weights read_weights(const std::string& option, const std::string& path) {
+SavedWeights read_weights(const std::string& option, const std::string& path) {
   InputFile file(option, path);
   require_magic(file);
-  Weights weights{.widths = read_widths(file), .parameters = {}};
+  SavedWeights weights{.widths = read_widths(file), .parameters = {}};
   std::size_t offset = kWidthsOffset + 4 * weights.widths.size();
   std::size_t end = offset + kChecksumSize;
   for (const std::size_t size : parameter_sizes(weights.widths)) end += size * sizeof(float);

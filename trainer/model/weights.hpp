@@ -13,17 +13,17 @@ namespace weir {
 
 /// A model's widths, input first, and its parameters in the order W_0, b_0, W_1, … with
 /// W_l [widths[l] × widths[l+1]].
-struct Weights {
+struct SavedWeights {
   std::vector<std::size_t> widths;
   std::vector<std::vector<float>> parameters;
 };
 
 /// Returns the contents of a file. Throws UsageError if the parameters do not match the widths.
-[[nodiscard]] std::string encode_weights(const Weights& weights);
+[[nodiscard]] std::string encode_weights(const SavedWeights& weights);
 
 /// Reads the whole file. Throws a UsageError of one line (option, file, offset, expected, found) if
 /// it is no weights file, is cut short, too long or damaged.
-[[nodiscard]] Weights read_weights(const std::string& option, const std::string& path);
+[[nodiscard]] SavedWeights read_weights(const std::string& option, const std::string& path);
 
 /// CRC-32 as in gzip and PNG (polynomial 0xEDB88320, reflected).
 [[nodiscard]] std::uint32_t crc32(std::span<const std::uint8_t> bytes) noexcept;

@@ -7,84 +7,22 @@
 #include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
 #include "tools/program/table.hpp"
+#include "trainer/report/run_figures.hpp"
 
 namespace weir {
 namespace {
 
 using nlohmann::json;
-
-double seconds_of(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-std::string percent(double share) { return format_number(100 * share, 1) + "%"; }
-
-std::string seconds(std::chrono::nanoseconds time) {
-  return format_number(seconds_of(time), 2) + " s";
-}
-
-std::string milliseconds(std::chrono::nanoseconds time) {
-  return format_number(1000 * seconds_of(time), 2) + " ms";
-}
-
-Stalls pool_stalls(const TrainResult& r) { return {.count = r.pool.waits, .total = r.pool.waited}; }
-
-/// Returns the stalls by cause, without causes that held nothing back.
-std::string stalls_by_cause(const TrainResult& r) {
-  const std::array<std::pair<std::string_view, Stalls>, 6> causes{
-      {{"budget", r.admission.hard},
-       {"run-ahead", r.admission.soft},
-       {"turn", r.admission.turn},
-       {"open batches", r.admission.grace},
-       {"pool", pool_stalls(r)},
-       {"barrier", r.barriers}}};
-  std::string text;
-  for (const auto& [cause, stalls] : causes) {
-    if (stalls.count == 0) continue;
-    text += (text.empty() ? "" : "; ") + std::string(cause) + " " + std::to_string(stalls.count) +
-            ", " + seconds(stalls.total);
-  }
-  return text.empty() ? "none" : text;
-}
-
-/// Returns the throttle-caused idle time as a share of the run.
-double caused_share(const TrainResult& r) {
-  return r.seconds > 0 ? seconds_of(r.admission.run_ahead.caused_idle) / r.seconds : 0;
-}
-
-std::string caused_idle(const TrainResult& r) {
-  return milliseconds(r.admission.run_ahead.caused_idle) + ", " + percent(caused_share(r)) +
-         " of the run";
-}
-
-/// Returns how the target moved; only one that adapts does.
-std::string target(const RunAhead& chosen, const TrainResult& r) {
-  if (!adapts(chosen)) return format_run_ahead(chosen);
-  const RunAheadStatistics& moved = r.admission.run_ahead;
-  return milliseconds(moved.target) + " = lead " + milliseconds(moved.lead) + " + copy " +
-         milliseconds(moved.copy) + " + margin " + milliseconds(moved.margin) + "; at most " +
-         milliseconds(moved.most);
-}
-
-using Rows = std::vector<std::vector<std::string>>;
-
-std::string static_memory(const StaticFigures& f) {
-  std::string text = "arena " + format_bytes(f.arena) + "; as one operation " +
-                     format_count(f.batches, "batch", "es");
-  if (f.captures != 0) text += ", " + format_count(f.captures, "capture");
-  return text;
-}
-
-/// Adds what held dispatch back. Only `throttled` admits, so only it has the last three rows.
-void add_throttling(Rows& rows, const PolicyOptions& policy, const TrainResult& r) {
-  rows.push_back({"dispatch stalls",
-                  std::to_string(r.stalls.count) + ", " + seconds(r.stalls.total) + " in all"});
-  rows.push_back({"stalls by cause", stalls_by_cause(r)});
-  if (policy.policy.value != Policy::kThrottled) return;
-  rows.push_back({"throttle-caused idle", caused_idle(r)});
-  rows.push_back({"run-ahead target", target(policy.run_ahead.value, r)});
-  rows.push_back({"forced admissions", std::to_string(r.admission.forced)});
-}
+using run_figures::caused_idle;
+using run_figures::memory_json;
+using run_figures::percent;
+using run_figures::result_json;
+using run_figures::Rows;
+using run_figures::seconds;
+using run_figures::stalls_by_cause;
+using run_figures::static_memory;
+using run_figures::target;
+using run_figures::timeline_json;
 
 std::string how_made(InputKind inputs) {
   switch (inputs) {
@@ -101,87 +39,6 @@ std::string how_made(InputKind inputs) {
 std::string accuracy(const TrainResult& r) {
   if (!r.test_accuracy) return "-";
   return percent(*r.test_accuracy) + " of " + format_count(r.test_images, "test image");
-}
-
-/// Null without static memory.
-json static_json(const TrainResult& r) {
-  if (!r.static_memory) return nullptr;
-  return {{"arena_bytes", r.static_memory->arena.count},
-          {"batches_as_one_operation", r.static_memory->batches},
-          {"captures", r.static_memory->captures}};
-}
-
-/// Members common to all runs.
-json memory_json(const TrainResult& r) {
-  const auto stalls = [](const Stalls& s) {
-    return json{{"count", s.count}, {"seconds", seconds_of(s.total)}};
-  };
-  const RunAheadStatistics& moved = r.admission.run_ahead;
-  json j{{"outcome", describe_outcome(r)},
-         {"seconds", r.seconds},
-         {"measured", {{"from_ns", r.measured_from}, {"to_ns", r.measured_to}}},
-         {"idle_share", r.idle_share},
-         {"operations", r.operations},
-         {"static_memory", static_json(r)},
-         {"host_us", 1e6 * r.host_seconds},
-         {"peak_reserved_bytes", r.pool.reserved.peak.count},
-         {"peak_held_bytes", r.pool.held.peak.count},
-         {"peak_allocated_bytes", r.pool.allocated.peak.count},
-         {"staging_bytes", r.staging.count},
-         {"stalls", stalls(r.stalls)},
-         {"stalls_budget", stalls(r.admission.hard)},
-         {"stalls_run_ahead", stalls(r.admission.soft)},
-         {"stalls_turn", stalls(r.admission.turn)},
-         {"stalls_memory", stalls(r.admission.grace)},
-         {"stalls_pool", stalls(pool_stalls(r))},
-         {"stalls_barrier", stalls(r.barriers)},
-         {"throttle_caused_idle",
-          {{"seconds", seconds_of(moved.caused_idle)}, {"share", caused_share(r)}}},
-         {"run_ahead_target",
-          {{"seconds", seconds_of(moved.target)},
-           {"most_seconds", seconds_of(moved.most)},
-           {"lead_seconds", seconds_of(moved.lead)},
-           {"copy_seconds", seconds_of(moved.copy)},
-           {"margin_seconds", seconds_of(moved.margin)}}},
-         {"admitted_by_force", r.admission.forced},
-         {"most_in_flight", r.admission.most_submitted},
-         {"pool",
-          {{"hits", r.pool.hits},
-           {"misses", r.pool.misses},
-           {"handovers", r.pool.handovers},
-           {"waits", r.pool.waits},
-           {"retries", r.pool.retries},
-           {"releases", r.pool.releases},
-           {"failures", r.pool.failures}}}};
-  if (!r.report.empty()) j["report"] = r.report;
-  if (r.testing) j["test_images"] = r.test_images;
-  if (r.test_accuracy) j["test_accuracy"] = *r.test_accuracy;
-  return j;
-}
-
-json result_json(const TrainResult& r) {
-  json j = memory_json(r);
-  j["batches"] = r.batches;
-  j["batches_per_second"] = r.batches_per_second();
-  if (r.mean_loss) j["mean_loss"] = *r.mean_loss;
-  json held = json::array();
-  json staging = json::array();
-  for (const BatchSample& sample : r.samples) {
-    held.push_back(sample.held.count);
-    staging.push_back(sample.staging.count);
-  }
-  j["held_bytes_per_batch"] = std::move(held);
-  j["staging_bytes_per_batch"] = std::move(staging);
-  return j;
-}
-
-/// Null if nothing was recorded.
-json timeline_json(const TrainResult& r) {
-  if (!r.recording) return nullptr;
-  return {{"file", r.recording->file},
-          {"events", r.recording->events},
-          {"lost", r.recording->lost},
-          {"note", r.recording->note}};
 }
 
 /// The figures that a training loop without Weir has.
@@ -309,10 +166,7 @@ std::string format_run(const TrainSettings& settings, const TrainResult& result)
             {"peak held", format_bytes(result.pool.held.peak)},
             {"host staging", format_bytes(result.staging)},
             {"most in flight", format_count(result.admission.most_submitted, "batch", "es")}};
-  if (result.static_memory) {
-    rows.push_back({"static memory", static_memory(*result.static_memory)});
-  }
-  add_throttling(rows, settings.policy, result);
+  run_figures::add_throttling(rows, settings.policy, result);
   if (result.mean_loss) rows.push_back({"mean loss", format_number(*result.mean_loss, 6)});
   if (settings.data != nullptr) rows.push_back({"test accuracy", accuracy(result)});
   return format_table(rows);
@@ -339,7 +193,7 @@ std::string format_predict(const PredictSettings& settings, const TrainResult& r
             {"peak held", format_bytes(result.pool.held.peak)},
             {"host staging", format_bytes(result.staging)},
             {"most in flight", format_count(result.admission.most_submitted, "batch", "es")}};
-  add_throttling(rows, settings.train.policy, result);
+  run_figures::add_throttling(rows, settings.train.policy, result);
   rows.push_back({"test accuracy", accuracy(result)});
   return format_table(rows);
 }

@@ -17,7 +17,7 @@ struct PredictSettings {
   std::shared_ptr<const LabelledImages> images{};
   Setting<std::string> data_directory{};
   Setting<std::string> weights_file{};
-  Weights weights{};
+  SavedWeights weights{};
 
   /// Reads the test files and the weights. Throws UsageError for either, or if they do not match.
   void load(Setting<std::string> data, Setting<std::string> file);

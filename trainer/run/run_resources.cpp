@@ -72,9 +72,17 @@ Reader& RunResources::add_reader(const BatchShape& shape, BatchSource source,
       std::move(source), made_beforehand));
 }
 
+SparseReader& RunResources::add_sparse_reader(SparseSource source,
+                                              const SparseReaderOptions& options) {
+  return *sparse_readers_.emplace_back(std::make_unique<SparseReader>(
+      DeviceMemory{device_.backend().host_upstream(), device_.memory().progress}, std::move(source),
+      options));
+}
+
 Bytes RunResources::staging() const {
   Bytes bytes{};
   for (const auto& reader : readers_) bytes += reader->staging_memory();
+  for (const auto& reader : sparse_readers_) bytes += reader->staging_memory();
   return bytes;
 }
 

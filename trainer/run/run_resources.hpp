@@ -19,6 +19,7 @@
 #include "trainer/model/maths.hpp"
 #include "trainer/model/operations.hpp"
 #include "trainer/run/train.hpp"
+#include "trainer/sparse/sparse_reader.hpp"
 #include "trainer/static/static_batch.hpp"
 
 namespace weir {
@@ -35,6 +36,9 @@ class RunResources {
   Reader& add_reader(const BatchShape& shape, BatchSource source,
                      std::uint64_t made_beforehand = 0);
 
+  /// A reader of sparse batches that lives as long.
+  SparseReader& add_sparse_reader(SparseSource source, const SparseReaderOptions& options);
+
   /// Calls `body`, which submits a batch: collected by StaticBatch::run if the settings say so.
   template <typename Body>
   void submit_batch(std::string_view name, Body&& body) {
@@ -44,8 +48,9 @@ class RunResources {
 
   [[nodiscard]] Bytes held() const { return pool_.pressure().held; }
   [[nodiscard]] Bytes staging() const;
-  [[nodiscard]] std::chrono::nanoseconds busy() {
-    return device_.backend().busy(StreamRole::kCompute);
+  /// Returns the device time of a stream's tasks so far.
+  [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role = StreamRole::kCompute) {
+    return device_.backend().busy(role);
   }
 
   /// Returns all stalls of dispatch so far, for any reason.
@@ -62,6 +67,7 @@ class RunResources {
   Pool pool_;
   std::unique_ptr<SharedBudget> shared_budget_;
   std::vector<std::unique_ptr<Reader>> readers_;
+  std::vector<std::unique_ptr<SparseReader>> sparse_readers_;
   std::unique_ptr<Maths> maths_;
   Scheduler scheduler_;
   Operations operations_;

@@ -32,12 +32,6 @@ double parse_number(std::string_view name, std::string_view text, std::string_vi
 
 constexpr const char* kSeparator = ", ";
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
 std::string without_space(std::string text) {
   std::erase(text, ' ');
   return text;
@@ -65,6 +59,19 @@ std::string_view to_string(InputKind kind) noexcept {
       return "drawn";
   }
   return "unknown";
+}
+
+std::string format_setting(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+std::uint64_t WholeNumber::operator()(std::string_view name, std::string_view text) const {
+  const auto count = parse_whole(text);
+  if (count && *count >= least && *count <= most) return *count;
+  refuse(name, text,
+         "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
 std::uint64_t parse_count(std::string_view name, std::string_view text) {
@@ -251,9 +258,9 @@ std::string TrainSettings::describe() const {
           describe_setting("width-factor", std::to_string(width_factor.value), width_factor);
   return text + kSeparator + describe_setting("batches", std::to_string(batches.value), batches) +
          kSeparator + describe_setting("batch-size", std::to_string(batch_size.value), batch_size) +
-         kSeparator + describe_setting("lr", number(learning_rate.value), learning_rate) +
-         kSeparator + describe_setting("momentum", number(momentum.value), momentum) + kSeparator +
-         describe_setting("seed", std::to_string(seed.value), seed);
+         kSeparator + describe_setting("lr", format_setting(learning_rate.value), learning_rate) +
+         kSeparator + describe_setting("momentum", format_setting(momentum.value), momentum) +
+         kSeparator + describe_setting("seed", std::to_string(seed.value), seed);
 }
 
 }  // namespace weir

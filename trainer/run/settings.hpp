@@ -113,6 +113,16 @@ template <typename T>
   return describe_setting(name, value, setting.source);
 }
 
+/// Returns a number for people, such as `0.001`.
+[[nodiscard]] std::string format_setting(double value);
+
+/// Parses whole numbers within limits. Throws UsageError otherwise.
+struct WholeNumber {
+  std::uint64_t least = 1;
+  std::uint64_t most = 1'000'000;
+
+  [[nodiscard]] std::uint64_t operator()(std::string_view name, std::string_view text) const;
+};
 [[nodiscard]] std::uint64_t parse_count(std::string_view name, std::string_view text);
 [[nodiscard]] double parse_rate(std::string_view name, std::string_view text);
 [[nodiscard]] double parse_momentum(std::string_view name, std::string_view text);

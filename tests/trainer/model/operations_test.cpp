@@ -76,6 +76,69 @@ class MathsWithWorkspace final : public Maths {
   void sgd_momentum(Stream& s, Out w, In g, Out v, float rate, float momentum) override {
     cpu_->sgd_momentum(s, w, g, v, rate, momentum);
   }
+  void csr_forward(Stream& s, const CsrRows& x, In w, In b, Out y, Activation activation) override {
+    cpu_->csr_forward(s, x, w, b, y, activation);
+  }
+  void softmax_statistics(Stream& s, const SparseLabels& labels, In z, Out statistics,
+                          Out workspace) override {
+    use(workspace);
+    cpu_->softmax_statistics(s, labels, z, statistics, {});
+  }
+  void softmax_loss(Stream& s, const SparseLabels& labels, In statistics, Out loss,
+                    Out workspace) override {
+    use(workspace);
+    cpu_->softmax_loss(s, labels, statistics, loss, {});
+  }
+  void softmax_gradient(Stream& s, const SparseLabels& labels, In z, In statistics,
+                        Out dz) override {
+    cpu_->softmax_gradient(s, labels, z, statistics, dz);
+  }
+  void logistic_loss_and_gradient(Stream& s, const SparseLabels& labels, In z, Out loss, Out dz,
+                                  Out workspace) override {
+    use(workspace);
+    cpu_->logistic_loss_and_gradient(s, labels, z, loss, dz, {});
+  }
+  void count_hits(Stream& s, const SparseLabels& labels, In z, Out hits, Out workspace) override {
+    use(workspace);
+    cpu_->count_hits(s, labels, z, hits, {});
+  }
+  void mixed_forward(Stream& s, Precision precision, DenseShape shape, In x, In w, In b, Out y,
+                     Activation activation, Out workspace) override {
+    use(workspace);
+    cpu_->mixed_forward(s, precision, shape, x, w, b, y, activation, {});
+  }
+  void mixed_weight_gradient(Stream& s, Precision precision, DenseShape shape, In x, In dy, Out dw,
+                             Out workspace) override {
+    use(workspace);
+    cpu_->mixed_weight_gradient(s, precision, shape, x, dy, dw, {});
+  }
+  void mixed_input_gradient(Stream& s, Precision precision, DenseShape shape, In dy, In w, Out dx,
+                            Out workspace) override {
+    use(workspace);
+    cpu_->mixed_input_gradient(s, precision, shape, dy, w, dx, {});
+  }
+  void to_half(Stream& s, HalfKind kind, In x, Out words) override {
+    cpu_->to_half(s, kind, x, words);
+  }
+  void scale_to_half(Stream& s, HalfKind kind, In state, Out x, Out words) override {
+    cpu_->scale_to_half(s, kind, state, x, words);
+  }
+  void flag_not_finite(Stream& s, In x, Out state) override { cpu_->flag_not_finite(s, x, state); }
+  void begin_step(Stream& s, const OptimizerOptions& options, Out state) override {
+    cpu_->begin_step(s, options, state);
+  }
+  void end_step(Stream& s, const LossScaling& scaling, Out state) override {
+    cpu_->end_step(s, scaling, state);
+  }
+  void update(Stream& s, const OptimizerOptions& options, const Weights& weights, In g,
+              In state) override {
+    cpu_->update(s, options, weights, g, state);
+  }
+  void update_rows(Stream& s, const OptimizerOptions& options, const Weights& weights,
+                   DenseShape shape, const CsrColumns& x, In dy, In state,
+                   UpdatedRows rows) override {
+    cpu_->update_rows(s, options, weights, shape, x, dy, state, rows);
+  }
 
   // Written on the device's thread; read once it is idle.
   int uses = 0;

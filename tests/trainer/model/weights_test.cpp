@@ -15,7 +15,7 @@
 namespace weir::testing {
 namespace {
 
-Weights small_weights() {
+SavedWeights small_weights() {
   return {.widths = {2, 3, 1},
           .parameters = {{1, -2, 3, -4, 5, -6}, {0.5F, 0, -0.0F}, {7, 8, 9}, {10}}};
 }
@@ -45,11 +45,11 @@ TEST(Crc32, HasTheCheckValueOfItsCatalogue) {
 
 TEST(Weights, ReadBackAreTheSameBits) {
   const TemporaryDirectory directory;
-  Weights weights = small_weights();
+  SavedWeights weights = small_weights();
   weights.parameters[2][1] = std::numeric_limits<float>::infinity();
   weights.parameters[2][2] = std::numeric_limits<float>::denorm_min();
   write_file(directory.file("w"), encode_weights(weights));
-  const Weights read = read_weights("--weights", directory.file("w"));
+  const SavedWeights read = read_weights("--weights", directory.file("w"));
   EXPECT_EQ(read.widths, weights.widths);
   EXPECT_EQ(read.parameters, weights.parameters);
   EXPECT_TRUE(std::signbit(read.parameters[1][2])) << "minus zero, which equals zero";
@@ -121,7 +121,7 @@ TEST(Weights, HeadersOutOfBoundsAreRefusedBeforeAnythingIsMultiplied) {
 }
 
 TEST(Weights, OfAnotherShapeThanTheirWidthsAreNotEncoded) {
-  Weights weights = small_weights();
+  SavedWeights weights = small_weights();
   weights.parameters[0].pop_back();
   EXPECT_THROW((void)encode_weights(weights), UsageError);
   weights = small_weights();

@@ -36,8 +36,8 @@ TrainResult predict_with(PredictSettings settings, Policy policy) {
   return predict(settings);
 }
 
-Weights zero_weights(std::vector<std::size_t> widths) {
-  Weights weights{.widths = std::move(widths), .parameters = {}};
+SavedWeights zero_weights(std::vector<std::size_t> widths) {
+  SavedWeights weights{.widths = std::move(widths), .parameters = {}};
   for (std::size_t l = 0; l + 1 < weights.widths.size(); ++l) {
     weights.parameters.emplace_back(weights.widths[l] * weights.widths[l + 1]);
     weights.parameters.emplace_back(weights.widths[l + 1]);

@@ -1,0 +1,156 @@
+// `weir-train wide` as its users meet it: data sets, figures, bad input, and a run that is ended in
+// the middle and goes on.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "support/sanitized.hpp"
+#include "trainer/child_process.hpp"
+#include "trainer/temporary_directory.hpp"
+
+namespace weir::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// A small network on the cpu.
+Words wide(const Words& more) {
+  Words all{"wide",         "--device", "cpu",   "--budget", "64MiB",          "--scale", "0.002",
+            "--batch-size", "8",        "--nnz", "10",       "--test-batches", "2"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+void expect_refused(const Words& arguments, const std::string& part) {
+  const Finished child = run_weir_train(arguments);
+  EXPECT_EQ(child.exit_code, 2) << child.err;
+  EXPECT_EQ(child.out, "");
+  EXPECT_EQ(std::ranges::count(child.err, '\n'), 1) << child.err;
+  EXPECT_NE(child.err.find(part), std::string::npos) << child.err;
+}
+
+TEST(CliWide, PrintsItsNetworkItsPaceAndItsTables) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("figures.json");
+  const std::string timeline = directory.file("timeline.json");
+  const Finished child = run_weir_train(
+      wide({"--batches", "20", "--pace", "10", "--json", json, "--timeline", timeline}));
+  ASSERT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_NE(child.err.find("network 500 -> 2 -> 1 -> 400, 1,805 parameters"), std::string::npos)
+      << child.err;
+  for (const char* line : {"\nbatch 10, time ", "\nbatch 20, time ", "increased memory "}) {
+    EXPECT_NE(child.err.find(line), std::string::npos) << child.err;
+  }
+  for (const char* part : {"copied to the device", "memory of", "time by task", "update rows",
+                           "sparse layer", "copy to device", "precision@1, test"}) {
+    EXPECT_NE(child.out.find(part), std::string::npos) << child.out;
+  }
+  const auto figures = nlohmann::json::parse(read_file(json));
+  EXPECT_EQ(figures["result"]["batches"], 20);
+  EXPECT_EQ(figures["result"]["parameters"], 1805);
+  EXPECT_EQ(figures["result"]["pace"].size(), 2U);
+  EXPECT_GT(figures["result"]["copied_to_device"]["bytes"], 0);
+  EXPECT_EQ(figures["result"]["copied_to_host"]["bytes"], 16);
+  EXPECT_GT(figures["tasks"].size(), 0U);
+}
+
+TEST(CliWide, MakesADataSetAndTrainsOnIt) {
+  const TemporaryDirectory directory;
+  const std::string data = directory.file("data");
+  const Finished made = run_weir_train(wide({"--make", data, "--rows", "40"}));
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const Finished child = run_weir_train({"wide", "--device", "cpu", "--budget", "64MiB", "--data",
+                                         data, "--hidden", "4", "--batch-size", "8", "--epochs",
+                                         "2", "--json", directory.file("figures.json")});
+  ASSERT_EQ(child.exit_code, 0) << child.err;
+  const auto figures = nlohmann::json::parse(read_file(directory.file("figures.json")));
+  EXPECT_EQ(figures["result"]["batches"], 10) << "two epochs of five";
+  EXPECT_EQ(figures["result"]["test_images"], 4);
+}
+
+TEST(CliWide, RefusesWhatCannotWorkInOneLine) {
+  expect_refused(wide({"--inputs", "device"}), "--inputs='device' is not allowed: a whole number");
+  expect_refused(wide({"--optimizer", "lion"}), "sgd, momentum, adam or adamax");
+  expect_refused(wide({"--precision", "fp8"}), "float32, tf32, bf16 or fp16");
+  expect_refused({"wide", "--device", "cpu", "--scale", "0"}, "a number above 0");
+  expect_refused(wide({"--hidden", "1,,2"}), "such as 1024,512");
+  expect_refused(wide({"--rows", "3"}), "--make and --rows need each other");
+  expect_refused(wide({"--compare-precision"}), "give another --precision");
+  expect_refused(wide({"--resume"}), "--resume needs --checkpoint");
+  expect_refused(wide({"--resume", "--checkpoint", "/nowhere/file"}), "/nowhere/file");
+  expect_refused(wide({"--every", "soon", "--checkpoint", "f"}), "batches such as 200");
+  expect_refused(wide({"--data", "/nowhere"}), "is of generated rows");
+  expect_refused({"wide", "--device", "cpu", "--data", "/nowhere"}, "/nowhere");
+}
+
+TEST(CliWide, KeepsACheckpointThatNobodyAskedToGoOnFrom) {
+  const TemporaryDirectory directory;
+  const Words once = wide({"--batches", "2", "--checkpoint", directory.file("saved")});
+  ASSERT_EQ(run_weir_train(once).exit_code, 0);
+  expect_refused(once, "--resume goes on from it");
+}
+
+/// A run that is killed again and again, and goes on each time.
+class CliWideCheckpoints : public ::testing::Test {
+ protected:
+  [[nodiscard]] Words training() const {
+    Words words = wide({"--batches", "60", "--optimizer", "adamax", "--every", "3", "--checkpoint",
+                        file_, "--pace", "1"});
+    if (std::filesystem::exists(file_)) words.emplace_back("--resume");
+    return words;
+  }
+  /// Trains to the end and returns the last checkpoint.
+  [[nodiscard]] std::string finish() const {
+    const Finished end = run_weir_train(training());
+    EXPECT_EQ(end.exit_code, 0) << end.err;
+    return read_file(file_);
+  }
+
+  TemporaryDirectory directory_;
+  std::string file_ = directory_.file("saved");
+};
+
+TEST_F(CliWideCheckpoints, GoOnAfterSigtermWithTheSameBits) {
+  const std::string expected = finish();
+  std::filesystem::remove(file_);
+  ChildProcess child(training());
+  child.await_error_text("\nbatch 5,");
+  child.send(SIGTERM);
+  EXPECT_NE(child.wait().exit_code, -1) << "it ends by itself";
+  EXPECT_TRUE(std::filesystem::exists(file_));
+  EXPECT_TRUE(finish() == expected);
+}
+
+/// WEIR_TEST_KILLS sets how many moments are tried.
+TEST_F(CliWideCheckpoints, GoOnAfterBeingKilledAtAnyMomentWithTheSameBits) {
+  const auto started = std::chrono::steady_clock::now();
+  const std::string expected = finish();
+  const auto whole = std::chrono::steady_clock::now() - started;
+  const char* const asked = std::getenv("WEIR_TEST_KILLS");
+  const int kills = asked != nullptr ? std::atoi(asked) : WEIR_TEST_SANITIZED != 0 ? 1 : 5;
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < kills; ++i) {
+    std::filesystem::remove(file_);
+    {
+      ChildProcess child(training());
+      child.await_error_text("settings: ");
+      const auto most = std::chrono::duration_cast<std::chrono::microseconds>(whole).count();
+      std::uniform_int_distribution<std::int64_t> moment(0, most);
+      std::this_thread::sleep_for(std::chrono::microseconds(moment(random)));
+    }  // SIGKILL
+    ASSERT_TRUE(finish() == expected) << "kill " << i;
+  }
+}
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,90 @@
+// The wide network with a GPU's code: the stand-in driver and cuBLAS, and the real kernels compiled
+// for the host.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+
+#include "standin/standin.hpp"
+#include "support/sanitized.hpp"
+#include "trainer/wide/wide_jobs.hpp"
+
+namespace weir::testing {
+namespace {
+
+WideSettings gpu_wide() {
+  WideSettings settings = tiny_wide();
+  settings.train.device.value = "cuda";
+  settings.train.batches = WEIR_TEST_SANITIZED != 0 ? 3 : 10;
+  return settings;
+}
+
+/// Norm of the difference over the norm of `expected`.
+double wide_difference(const LayerWeights& actual, const LayerWeights& expected) {
+  double difference = 0;
+  double norm = 0;
+  EXPECT_EQ(actual.size(), expected.size());
+  for (std::size_t p = 0; p < expected.size(); ++p) {
+    EXPECT_EQ(actual[p].size(), expected[p].size());
+    for (std::size_t i = 0; i < expected[p].size(); ++i) {
+      difference += std::pow(double{actual[p][i]} - double{expected[p][i]}, 2);
+      norm += std::pow(double{expected[p][i]}, 2);
+    }
+  }
+  return std::sqrt(difference / norm);
+}
+
+class StandinWide : public ::testing::Test {
+ protected:
+  StandinWide() { weir_standin_reset(); }
+  ~StandinWide() override {
+    const WeirStandinLive live = weir_standin_live();
+    EXPECT_EQ(live.streams, 0U);
+    EXPECT_EQ(live.events, 0U);
+    EXPECT_EQ(live.device_blocks, 0U);
+    EXPECT_EQ(live.host_blocks, 0U);
+  }
+};
+
+TEST_F(StandinWide, AgreesWithTheCpuDevice) {
+  for (const SparseLoss loss : {SparseLoss::kSoftmax, SparseLoss::kLogistic}) {
+    for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdam}) {
+      for (const Precision precision : {Precision::kFloat32, Precision::kFp16}) {
+        SCOPED_TRACE(std::string(to_string(loss)) + ", " + std::string(to_string(optimizer)) +
+                     ", " + std::string(to_string(precision)));
+        WideSettings settings = gpu_wide();
+        settings.loss = loss;
+        settings.optimizer = optimizer;
+        settings.precision = precision;
+        const WideResult gpu = train_to_weights(settings);
+        settings.train.device.value = "cpu";
+        const WideResult cpu = train_to_weights(settings);
+        ASSERT_EQ(gpu.run.outcome, Outcome::kFinished) << gpu.run.report;
+        ASSERT_EQ(cpu.run.outcome, Outcome::kFinished) << cpu.run.report;
+        EXPECT_EQ(gpu.skipped_steps, cpu.skipped_steps);
+        // Only the products may be rounded differently. In 16 bits an activation then falls on the
+        // other side of a rounding boundary now and then.
+        const double most = precision == Precision::kFloat32 ? 1e-5 : 1e-3;
+        EXPECT_LE(wide_difference(gpu.run.weights, cpu.run.weights), most);
+        EXPECT_NEAR(*gpu.run.mean_loss, *cpu.run.mean_loss, 1e-3 * *cpu.run.mean_loss);
+      }
+    }
+  }
+}
+
+TEST_F(StandinWide, GivesTheSameWeightsUnderEveryPolicy) {
+  std::optional<LayerWeights> expected;
+  for (const Policy policy : kAllPolicies) {
+    SCOPED_TRACE(to_string(policy));
+    WideSettings settings = gpu_wide();
+    settings.train.policy.policy.value = policy;
+    const WideResult run = train_to_weights(settings);
+    ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+    if (!expected) expected = run.run.weights;
+    EXPECT_EQ(run.run.weights, *expected);
+  }
+}
+
+}  // namespace
+}  // namespace weir::testing

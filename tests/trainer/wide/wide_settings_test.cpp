@@ -1,0 +1,103 @@
+#include "trainer/wide/wide_settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include "allocator/base/error.hpp"
+#include "trainer/wide/wide_checkpoint.hpp"
+#include "trainer/wide/wide_jobs.hpp"
+
+namespace weir::testing {
+namespace {
+
+/// As a command line without flags leaves it.
+WideSettings unset() {
+  return WideSettings::from_environment([](const char*) { return nullptr; },
+                                        Setting<std::string>{"cpu"});
+}
+
+TEST(WideSettings, ScaleRoundsEachWidthToTheNearestWholeNumber) {
+  WideSettings settings = unset();
+  EXPECT_EQ(settings.widths(), (std::vector<std::size_t>{250'000, 1024, 512, 200'000}));
+  settings.scale = 0.02;
+  EXPECT_EQ(settings.widths(), (std::vector<std::size_t>{5000, 20, 10, 4000}));
+  settings.scale = 0.001;
+  EXPECT_EQ(settings.widths(), (std::vector<std::size_t>{250, 1, 1, 200}));
+}
+
+TEST(WideSettings, RatesAndEntriesFollowWhatIsChosen) {
+  WideSettings settings = unset();
+  settings.optimizer = Optimizer::kAdamax;
+  settings.settle();
+  EXPECT_EQ(settings.train.learning_rate.value, 2e-3);
+  EXPECT_EQ(settings.nnz.value, 500U);
+  settings = unset();
+  settings.train.learning_rate = 0.5;
+  settings.scale = 0.01;
+  settings.settle();
+  EXPECT_EQ(settings.train.learning_rate.value, 0.5);
+  EXPECT_EQ(settings.nnz.value, 250U) << "a tenth of 2500 columns";
+}
+
+TEST(WideSettings, RefusesWhatDoesNotBelongTogether) {
+  const auto refused = [](const auto& change) {
+    WideSettings settings = unset();
+    change(settings);
+    EXPECT_THROW(settings.settle(), UsageError);
+  };
+  refused([](WideSettings& s) { s.train.momentum = {0.5, "--momentum"}; });
+  refused([](WideSettings& s) {
+    s.lazy_rows = true;
+    s.optimizer = Optimizer::kSgd;
+  });
+  refused([](WideSettings& s) { s.resume = true; });
+  refused([](WideSettings& s) { s.keep_data = DataPlace::kDevice; });
+  refused([](WideSettings& s) { s.every = {{.batches = 3}, "--every"}; });
+  refused([](WideSettings& s) { s.nnz = {200'000, "--nnz"}; });
+  refused([](WideSettings& s) { s.checkpoint = {"/proc/self/status", "--checkpoint"}; });
+}
+
+TEST(WideSettings, ParsesListsNumbersAndNames) {
+  EXPECT_EQ(parse_hidden("--hidden", "7"), std::vector<std::size_t>{7});
+  EXPECT_EQ(parse_hidden("--hidden", "1024,512"), (std::vector<std::size_t>{1024, 512}));
+  for (const char* bad : {"", ",", "7,", "0", "7,-1", "x", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"}) {
+    EXPECT_THROW((void)parse_hidden("--hidden", bad), UsageError) << bad;
+  }
+  EXPECT_EQ(parse_scale("--scale", "0.02"), 0.02);
+  for (const char* bad : {"0", "-1", "17", "nan", "1x"}) {
+    EXPECT_THROW((void)parse_scale("--scale", bad), UsageError) << bad;
+  }
+  for (const Optimizer o :
+       {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam, Optimizer::kAdamax}) {
+    EXPECT_EQ(parse_optimizer("--optimizer", to_string(o)), o);
+  }
+  for (const Precision p :
+       {Precision::kFloat32, Precision::kTf32, Precision::kBf16, Precision::kFp16}) {
+    EXPECT_EQ(parse_precision("--precision", to_string(p)), p);
+  }
+  for (const SparseLoss loss : {SparseLoss::kSoftmax, SparseLoss::kLogistic}) {
+    EXPECT_EQ(parse_loss("--loss", to_string(loss)), loss);
+  }
+  for (const DataPlace place : {DataPlace::kHost, DataPlace::kDevice}) {
+    EXPECT_EQ(parse_data_place("--keep-data", to_string(place)), place);
+  }
+  EXPECT_THROW((void)parse_data_place("--keep-data", "disk"), UsageError);
+  EXPECT_THROW((void)parse_optimizer("--optimizer", "adagrad"), UsageError);
+  EXPECT_THROW((void)parse_precision("--precision", "fp8"), UsageError);
+  EXPECT_THROW((void)parse_loss("--loss", "hinge"), UsageError);
+}
+
+TEST(WideSettings, ParsesWhenACheckpointIsDue) {
+  using std::chrono::seconds;
+  EXPECT_EQ(parse_every("--every", "200").batches, 200U);
+  EXPECT_EQ(parse_every("--every", "5min").time, seconds(300));
+  const CheckpointSchedule both = parse_every("--every", "2h,7");
+  EXPECT_EQ(both.batches, 7U);
+  EXPECT_EQ(both.time, seconds(7200));
+  EXPECT_EQ(format_every(both), "7,7200s");
+  for (const char* bad : {"", "0", "5min,", "1,2", "1s,2s", "min", "-1", "1d"}) {
+    EXPECT_THROW((void)parse_every("--every", bad), UsageError) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,215 @@
+// weir-train wide: trains a network with sparse inputs and many outputs.
+
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "allocator/base/error.hpp"
+#include "tools/program/standard_streams.hpp"
+#include "tools/program/table.hpp"
+#include "trainer/commands/command.hpp"
+#include "trainer/commands/flags.hpp"
+#include "trainer/report/wide_report.hpp"
+#include "trainer/run/recording.hpp"
+#include "trainer/sparse/make_sparse.hpp"
+#include "trainer/wide/wide_checkpoint.hpp"
+#include "trainer/wide/wide_train.hpp"
+
+namespace weir {
+namespace {
+
+using WideFlags = Flags<WideSettings>;
+
+/// Adds flags for the widths, the loss and the optimizer.
+void add_network_flags(WideFlags& flags) {
+  using S = WideSettings;
+  const WholeNumber width{.most = kMostWideWidth};
+  flags.add(
+      "--inputs", [](S & s) -> auto& { return s.inputs; }, width,
+      "columns of the sparse inputs (default: 250000, or the data set's)");
+  flags.add(
+      "--hidden", [](S & s) -> auto& { return s.hidden; }, parse_hidden,
+      "widths of the hidden layers (default: 1024,512)");
+  flags.add(
+      "--outputs", [](S & s) -> auto& { return s.outputs; }, width,
+      "classes (default: 200000, or the data set's)");
+  flags.add(
+      "--scale", [](S & s) -> auto& { return s.scale; }, parse_scale,
+      "multiplies these widths, and rounds each to the nearest whole number, at least 1; those of "
+      "a data set stay (default: 1)");
+  flags.add(
+      "--loss", [](S & s) -> auto& { return s.loss; }, parse_loss,
+      "softmax, or logistic: each class alone (default: softmax)");
+  flags.add(
+      "--optimizer", [](S & s) -> auto& { return s.optimizer; }, parse_optimizer,
+      "sgd, momentum, adam or adamax (default: adam)");
+  flags.add(
+      "--precision", [](S & s) -> auto& { return s.precision; }, parse_precision,
+      "of the products: float32, tf32, bf16, or fp16 with a dynamic loss scale (default: float32)");
+}
+
+/// Adds flags for generated rows, the readers and the pace.
+void add_feeding_flags(WideFlags& flags) {
+  using S = WideSettings;
+  flags.add(
+      "--nnz", [](S & s) -> auto& { return s.nnz; }, WholeNumber{.most = SparseDraw::kMostColumns},
+      "mean entries of a generated row (default: 500, at most a tenth of the inputs)");
+  flags.add(
+      "--epochs", [](S & s) -> auto& { return s.epochs; }, parse_count,
+      "number of passes over the training rows of --data");
+  flags.add(
+      "--test-batches", [](S & s) -> auto& { return s.test_batches; }, parse_count,
+      "generated batches to test on (default: 5)");
+  flags.add(
+      "--keep-data", [](S & s) -> auto& { return s.keep_data; }, parse_data_place,
+      "host: copy each batch of --data when it is its turn; device: copy the first epoch's batches "
+      "before training and use them in each epoch (default: host)");
+  flags.add(
+      "--readers", [](S & s) -> auto& { return s.readers; }, WholeNumber{.most = 64},
+      "threads that prepare batches (default: 2)");
+  flags.add(
+      "--pace", [](S & s) -> auto& { return s.pace; }, parse_count,
+      "batches between two lines of progress (default: 50)");
+}
+
+class WideCommand {
+ public:
+  explicit WideCommand(CommandLine& line)
+      : data_(line, "--data",
+              "train on the data set in this directory (train.libsvm and test.libsvm); without it "
+              "rows are generated"),
+        make_(line, "--make", "write a generated data set to this directory, and do nothing else"),
+        rows_(line, "--rows", "rows of --make to train on; a tenth as many are made to test on"),
+        device_(line),
+        flags_(line),
+        train_flags_(line),
+        json_(line, "--json",
+              "write the figures to this file; - is standard output, without the table") {
+    flags_.add(
+        "--checkpoint", [](WideSettings & s) -> auto& { return s.checkpoint; },
+        [](std::string_view, std::string_view text) { return std::string(text); },
+        "save to this file what training has learned, at the end and on SIGTERM too");
+    flags_.add(
+        "--every", [](WideSettings & s) -> auto& { return s.every; }, parse_every,
+        "batches or time between checkpoints: 200, 5min, or 200,5min (default: 10min)");
+    line.add("--compare-precision", compare_precision_,
+             "train again in float32, and print its accuracy beside");
+    line.add("--resume", resume_, "go on from the checkpoint");
+    line.add("--lazy-rows", lazy_rows_,
+             "update only those rows of the first layer that a batch touches: faster, and another "
+             "result");
+    add_network_flags(flags_);
+    add_feeding_flags(flags_);
+    add_policy_flag(train_flags_);
+    add_memory_flags(train_flags_);
+    add_batch_size_flag(train_flags_);
+    add_training_flags(train_flags_);
+    add_timeline_flags(train_flags_);
+  }
+  WideCommand(const WideCommand&) = delete;  // a flag writes into it
+  WideCommand& operator=(const WideCommand&) = delete;
+
+  [[nodiscard]] int run(const std::stop_token& stop) const {
+    const WideSettings settings = read_settings();
+    if (make_.given()) return make(settings);
+    require_different_files(std::array{json_.named(), settings.checkpoint_file(),
+                                       settings.train.log_file(), settings.train.timeline_file()},
+                            settings.data_files());
+    const std::unique_ptr<OutputFile> json = json_.open();
+    (void)settings.train.pool.open_log();  // last: it replaces an old log at once
+    Recording recording(settings.train);
+    publish(settings.train);
+    std::fprintf(stderr, "%s\n%s\n", settings.describe().c_str(), format_network(settings).c_str());
+    ProgressBar bar;
+    WideResult result = train_wide(
+        settings, {.stop = stop,
+                   .on_done = [&](std::uint64_t done,
+                                  std::uint64_t all) { bar.show("batches submitted", done, all); },
+                   .on_pace =
+                       [&](const PaceLine& line) {
+                         bar.clear();
+                         std::fprintf(stderr, "%s\n", format_pace(line).c_str());
+                       }});
+    bar.clear();
+    result.run.recording = recording.finish();
+    if (compare_precision_) compare_with_float32(result, settings, stop);
+    const WideTasks tasks = read_tasks(result);
+    const int print_error =
+        json_.replaces_table() ? 0 : print(format_wide(settings, result, tasks));
+    if (!result.run.report.empty()) {
+      std::fprintf(stderr, "weir-train: %s\n", result.run.report.c_str());
+    }
+    say_diverged(diverged(result.run));
+    if (json) json->commit(wide_json(settings, result, tasks));
+    require_printed(print_error);
+    return exit_code(result.run.outcome, diverged(result.run));
+  }
+
+ private:
+  [[nodiscard]] WideSettings read_settings() const {
+    WideSettings settings = WideSettings::from_environment(process_environment(), device_.choose());
+    settings.lazy_rows = lazy_rows_;
+    settings.resume = resume_;
+    flags_.apply(settings);
+    train_flags_.apply(settings.train);
+    require_sources_apart(settings);
+    if (data_.given()) settings.read_data({data_.text(), data_.name()});
+    settings.settle();
+    if (compare_precision_ && (settings.precision.value == Precision::kFloat32 || resume_)) {
+      throw UsageError(
+          "--compare-precision compares a whole training with float32: give another --precision, "
+          "and no --resume");
+    }
+    return settings;
+  }
+
+  void require_sources_apart(const WideSettings& settings) const {
+    if (make_.given() != rows_.given()) throw UsageError("--make and --rows need each other");
+    if (make_.given() && data_.given()) {
+      throw UsageError("--make writes a data set and --data reads one: give one of them");
+    }
+    const bool epochs = settings.epochs.source != "default";
+    if (epochs && !data_.given()) {
+      throw UsageError("--epochs needs --data: generated batches have no epochs, use --batches");
+    }
+    if (epochs && settings.train.batches.source != "default") {
+      throw UsageError("--epochs and --batches both set the length of training: give one of them");
+    }
+    for (const auto* generated : {&settings.nnz, &settings.test_batches}) {
+      if (data_.given() && generated->source != "default") {
+        throw UsageError(generated->source + " is of generated rows: --data has its own");
+      }
+    }
+  }
+
+  [[nodiscard]] int make(const WideSettings& settings) const {
+    const std::uint64_t rows = parse_count(rows_.name(), rows_.text());
+    make_sparse(make_.name(), make_.text(), rows, settings.draw());
+    std::fprintf(stderr, "%s: %s to train on, %s to test on\n", make_.text().c_str(),
+                 format_count(rows, "row").c_str(),
+                 format_count(std::max<std::uint64_t>(rows / 10, 1), "row").c_str());
+    return 0;
+  }
+
+  bool lazy_rows_ = false;
+  bool resume_ = false;
+  bool compare_precision_ = false;
+  TextFlag data_;
+  TextFlag make_;
+  TextFlag rows_;
+  DeviceFlag device_;
+  WideFlags flags_;
+  TrainFlags train_flags_;
+  OutputFlag json_;
+};
+
+}  // namespace
+
+Command add_wide_command(CommandLine& program) {
+  CommandLine& line = program.add_command(
+      "wide", "train a network with sparse inputs and many outputs: 359 million parameters");
+  const auto command = std::make_shared<WideCommand>(line);
+  return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
+}
+
+}  // namespace weir

@@ -1,0 +1,91 @@
+#include "trainer/model/sparse_operations.hpp"
+
+#include <array>
+#include <vector>
+
+#include "kernels/sparse/softmax_loss.hpp"
+#include "trainer/model/operation_writes.hpp"
+
+namespace weir {
+namespace {
+
+/// The numbers of a batch's layout; see Constants.
+std::array<double, 4> numbers_of(const PackedSizes& sizes) {
+  return {static_cast<double>(sizes.rows), static_cast<double>(sizes.entries),
+          static_cast<double>(sizes.touched), static_cast<double>(sizes.labels)};
+}
+
+}  // namespace
+
+Tensor SparseOperations::layer(const PackedTensor& batch, const Tensor& w, const Tensor& b,
+                               Activation activation) {
+  Submitter& submitter = operations_.submitter();
+  Tensor y = submitter.empty({batch.sizes.rows, w.shape()[1]}, "activations");
+  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
+  submitter.submit("sparse layer", {.reads = {batch.words, w, b}, .writes = {y}},
+                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths,
+                    activation](Stream& s, Inputs in, Outputs out) {
+                     const SparseBatch x = unpack(in[0], sizes, widths);
+                     maths->csr_forward(s, x.rows, in[1], in[2], out[0], activation);
+                   },
+                   {rows, entries, touched, labels});
+  return y;
+}
+
+Tensor SparseOperations::loss_and_gradient(SparseLoss kind, const Tensor& logits,
+                                           const PackedTensor& batch) {
+  return kind == SparseLoss::kSoftmax ? softmax(logits, batch) : logistic(logits, batch);
+}
+
+Tensor SparseOperations::softmax(const Tensor& logits, const PackedTensor& batch) {
+  Submitter& submitter = operations_.submitter();
+  Tensor loss = submitter.empty({1}, "loss");
+  const Tensor statistics =
+      submitter.empty({batch.sizes.rows, kSoftmaxStatistics}, "softmax statistics");
+  std::vector<Tensor> writes{logits, loss, statistics};
+  if (operations_.workspace()) writes.push_back(operations_.workspace());
+  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
+  submitter.submit("softmax loss", {.reads = {batch.words, logits}, .writes = writes},
+                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
+                       Stream& s, Inputs in, Outputs out) {
+                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
+                     maths->softmax_statistics(s, y, out[0], out[2], workspace_behind(3, out));
+                     maths->softmax_loss(s, y, out[2], out[1], workspace_behind(3, out));
+                     maths->softmax_gradient(s, y, out[0], out[2], out[0]);
+                   },
+                   {rows, entries, touched, labels});
+  return loss;
+}
+
+Tensor SparseOperations::logistic(const Tensor& logits, const PackedTensor& batch) {
+  Submitter& submitter = operations_.submitter();
+  Tensor loss = submitter.empty({1}, "loss");
+  const OperationWrites writes(operations_.workspace(), logits, loss);
+  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
+  submitter.submit("logistic loss", {.reads = {batch.words, logits}, .writes = writes.list()},
+                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
+                       Stream& s, Inputs in, Outputs out) {
+                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
+                     maths->logistic_loss_and_gradient(s, y, out[0], out[1], out[0],
+                                                       workspace_behind(2, out));
+                   },
+                   {rows, entries, touched, labels});
+  return loss;
+}
+
+Tensor SparseOperations::hits(const Tensor& logits, const PackedTensor& batch) {
+  Submitter& submitter = operations_.submitter();
+  Tensor hits = submitter.empty({1}, "hits");
+  const OperationWrites writes(operations_.workspace(), hits);
+  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
+  submitter.submit("count hits", {.reads = {batch.words, logits}, .writes = writes.list()},
+                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
+                       Stream& s, Inputs in, Outputs out) {
+                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
+                     maths->count_hits(s, y, in[1], out[0], workspace_behind(1, out));
+                   },
+                   {rows, entries, touched, labels});
+  return hits;
+}
+
+}  // namespace weir

@@ -1,0 +1,47 @@
+#pragma once
+
+// What a network does with a sparse batch, as operations on a scheduler: every method submits and
+// returns without waiting. See kernels/sparse for what each computes. One thread at a time.
+
+#include "kernels/sparse/packed.hpp"
+#include "scheduler/tensor.hpp"
+#include "trainer/model/operations.hpp"
+
+namespace weir {
+
+/// A sparse batch on a device, in the layout of packed.hpp.
+struct PackedTensor {
+  Tensor words;
+  PackedSizes sizes;
+  SparseWidths widths;
+};
+
+/// How a network's outputs are compared with the labels of a row.
+enum class SparseLoss : std::uint8_t {
+  kSoftmax,   ///< the classes exclude each other: softmax, then cross-entropy
+  kLogistic,  ///< each class is a question of its own: logistic function, then cross-entropy
+};
+
+class SparseOperations {
+ public:
+  /// `operations` must outlive it.
+  explicit SparseOperations(Operations& operations) : operations_(operations) {}
+
+  /// act(X · w + b) [rows × n] of the batch's inputs X, w [columns × n] and b [n].
+  [[nodiscard]] Tensor layer(const PackedTensor& batch, const Tensor& w, const Tensor& b,
+                             Activation activation);
+  /// Returns loss [1] of the logits [rows × classes] and the batch's labels, and replaces the
+  /// logits by its gradient at them: they are the largest tensor of a batch.
+  [[nodiscard]] Tensor loss_and_gradient(SparseLoss kind, const Tensor& logits,
+                                         const PackedTensor& batch);
+  /// Returns count [1]: the rows whose largest logit is one of their labels.
+  [[nodiscard]] Tensor hits(const Tensor& logits, const PackedTensor& batch);
+
+ private:
+  [[nodiscard]] Tensor softmax(const Tensor& logits, const PackedTensor& batch);
+  [[nodiscard]] Tensor logistic(const Tensor& logits, const PackedTensor& batch);
+
+  Operations& operations_;
+};
+
+}  // namespace weir

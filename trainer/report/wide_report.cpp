@@ -1,0 +1,259 @@
+#include "trainer/report/wide_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "allocator/base/version.hpp"
+#include "tools/program/json_text.hpp"
+#include "tools/program/table.hpp"
+#include "tools/timeline/files/read.hpp"
+#include "trainer/model/weights.hpp"
+#include "trainer/report/run_figures.hpp"
+
+namespace weir {
+namespace {
+
+using nlohmann::json;
+using run_figures::percent;
+using run_figures::Rows;
+
+/// Returns `359,125,824`.
+std::string with_commas(std::uint64_t value) {
+  std::string text = std::to_string(value);
+  for (std::size_t place = text.size(); place > 3;) text.insert(place -= 3, ",");
+  return text;
+}
+
+std::string network_of(const WideSettings& settings) {
+  const std::vector<std::size_t> widths = settings.widths();
+  return format_widths(widths) + ", " + with_commas(parameter_count(widths)) + " parameters";
+}
+
+std::string per_second(Bytes bytes, double seconds) {
+  if (!(seconds > 0)) return "-";
+  return format_bytes({static_cast<std::uint64_t>(static_cast<double>(bytes.count) / seconds)}) +
+         "/s";
+}
+
+std::string copies(const CopyFigures& copied, double seconds) {
+  return format_bytes(copied.bytes) + ", " + per_second(copied.bytes, seconds) + " of the run, " +
+         per_second(copied.bytes, copied.seconds) + " while copying";
+}
+
+std::string nanoseconds(std::uint64_t time) {
+  return format_nanoseconds(static_cast<double>(time));
+}
+
+std::string memory_table(const WideSettings& settings, const WideResult& result) {
+  const MemoryInfo& m = result.memory;
+  return format_table(
+      {{"memory of", "budget", "reserved", "allocated", "awaiting", "cached", "peak reserved",
+        "peak held"},
+       {settings.train.device.value, format_bytes(m.total), format_bytes(m.reserved),
+        format_bytes(m.allocated), format_bytes(m.awaiting), format_bytes(m.cached),
+        format_bytes(result.run.pool.reserved.peak), format_bytes(result.run.pool.held.peak)}});
+}
+
+std::string task_table(const timeline::TaskTable& table) {
+  using timeline::TaskGroup;
+  Rows rows{{"time by task, " + table.name, "count", "total", "mean", "longest", "share", "bytes",
+             "bytes/s"}};
+  for (const timeline::TaskRow& row : table.rows) {
+    if (row.group == TaskGroup::kAllocator || row.group == TaskGroup::kWait) continue;
+    const std::string name =
+        row.group == TaskGroup::kCopy ? std::string(timeline::to_string(row.direction)) : row.name;
+    const bool moves = row.bytes != 0;
+    rows.push_back({name, std::to_string(row.count), nanoseconds(row.total),
+                    nanoseconds(row.total / row.count), nanoseconds(row.longest),
+                    percent(row.share), moves ? format_bytes({row.bytes}) : "-",
+                    moves && row.bytes_per_second > 0
+                        ? format_bytes({static_cast<std::uint64_t>(row.bytes_per_second)}) + "/s"
+                        : "-"});
+  }
+  return format_table(rows, "lrrrrrrr");
+}
+
+json tasks_json(const WideTasks& tasks) {
+  json all = json::array();
+  for (const timeline::TaskTable& table : tasks) {
+    json rows = json::array();
+    for (const timeline::TaskRow& row : table.rows) {
+      rows.push_back({{"name", row.name},
+                      {"count", row.count},
+                      {"total_ns", row.total},
+                      {"longest_ns", row.longest},
+                      {"share", row.share},
+                      {"bytes", row.bytes},
+                      {"bytes_per_second", row.bytes_per_second}});
+      if (row.group == timeline::TaskGroup::kCopy) {
+        rows.back()["name"] = timeline::to_string(row.direction);
+      }
+    }
+    all.push_back({{"device", table.name}, {"busy_ns", table.busy}, {"rows", std::move(rows)}});
+  }
+  return all;
+}
+
+json pace_json(const WideResult& result) {
+  json lines = json::array();
+  for (const PaceLine& line : result.pace) {
+    lines.push_back({{"batch", line.batch},
+                     {"seconds", line.seconds},
+                     {"mean_loss", line.mean_loss},
+                     {"hit_share", line.hit_share},
+                     {"increased_bytes", line.increased_bytes}});
+  }
+  return lines;
+}
+
+json copies_json(const CopyFigures& copied, double seconds) {
+  const auto rate = [&](double time) {
+    return time > 0 ? static_cast<double>(copied.bytes.count) / time : 0;
+  };
+  return {{"bytes", copied.bytes.count},
+          {"copy_seconds", copied.seconds},
+          {"bytes_per_second", rate(seconds)},
+          {"bytes_per_second_copying", rate(copied.seconds)}};
+}
+
+std::string describe(const CheckpointStatistics& c) {
+  std::string text = std::to_string(c.written) + " written";
+  if (c.last) text += ", the last after batch " + std::to_string(*c.last);
+  if (c.failed != 0) text += ", " + std::to_string(c.failed) + " failed";
+  if (c.skipped != 0) text += ", " + std::to_string(c.skipped) + " skipped";
+  return text + "; held training back for " + run_figures::milliseconds(c.delay) + ", at most " +
+         run_figures::milliseconds(c.most_delay) + " at a time";
+}
+
+json checkpoints_json(const CheckpointStatistics& c) {
+  const auto seconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  return {{"written", c.written},
+          {"skipped", c.skipped},
+          {"failed", c.failed},
+          {"held", c.held},
+          {"last_batch", c.last ? json(*c.last) : json()},
+          {"delay_seconds", seconds(c.delay)},
+          {"most_delay_seconds", seconds(c.most_delay)}};
+}
+
+std::string test_hits(const TrainResult& run) {
+  return run.test_accuracy
+             ? percent(*run.test_accuracy) + " of " + format_count(run.test_images, "test row")
+             : "-";
+}
+
+/// Returns float32's figures, and how far the run is from them.
+std::string in_float32(const PrecisionFigures& other, const TrainResult& run) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? format_number(*value, 6) : "-";
+  };
+  std::string text =
+      "mean loss " + number(other.mean_loss) + ", time " + format_number(other.seconds, 3) + " s";
+  if (other.test_accuracy && run.test_accuracy) {
+    const double difference = 100 * (*run.test_accuracy - *other.test_accuracy);
+    text += ", precision@1, test " + percent(*other.test_accuracy) + ": this run has " +
+            format_number(std::abs(difference), 1) + " points " +
+            (difference < 0 ? "less" : "more");
+  }
+  return text;
+}
+
+}  // namespace
+
+WideTasks read_tasks(const WideResult& result) {
+  if (!result.run.recording || result.run.recording->file.empty()) return {};
+  const timeline::Timeline read = timeline::read_timeline(result.run.recording->file);
+  WideTasks tasks;
+  for (const timeline::Process& process : read.processes) {
+    WideTasks tables = timeline::task_tables(timeline::Index(process));
+    tables.pop_back();  // of no device
+    std::ranges::move(tables, std::back_inserter(tasks));
+  }
+  return tasks;
+}
+
+std::string format_pace(const PaceLine& line) {
+  const double mebibytes = static_cast<double>(line.increased_bytes) / (1 << 20U);
+  return "batch " + std::to_string(line.batch) + ", time " + format_number(line.seconds, 3) +
+         " s, loss " + format_number(line.mean_loss, 4) + ", precision@1 " +
+         percent(line.hit_share) + ", increased memory " + format_number(mebibytes, 1) + " MiB";
+}
+
+std::string format_network(const WideSettings& settings) {
+  return "network " + network_of(settings);
+}
+
+std::string format_wide(const WideSettings& settings, const WideResult& result,
+                        const WideTasks& tasks) {
+  const TrainResult& run = result.run;
+  const double rows_per_second =
+      run.batches_per_second() * static_cast<double>(settings.train.batch_size.value);
+  Rows rows{{"policy", std::string(to_string(settings.train.policy.policy.value))},
+            {"result", describe_outcome(run)},
+            {"network", network_of(settings)},
+            {"batches", std::to_string(run.batches)},
+            {"time", format_number(run.seconds, 3) + " s"},
+            {"batches/s", format_number(run.batches_per_second(), 2)},
+            {"rows/s", format_number(rows_per_second, 0)},
+            {"device idle", percent(run.idle_share)},
+            {"copied to the device", copies(result.to_device, run.seconds)},
+            {"copied to the host", copies(result.to_host, run.seconds)},
+            {"host staging", format_bytes(run.staging)},
+            {"most in flight", format_count(run.admission.most_submitted, "batch", "es")}};
+  run_figures::add_throttling(rows, settings.train.policy, run);
+  if (settings.precision.value == Precision::kFp16) {
+    rows.push_back({"loss scale", format_number(result.loss_scale, 0) + " at the end, " +
+                                      format_count(result.skipped_steps, "step") +
+                                      " skipped after an overflow"});
+  }
+  if (result.checkpoints) rows.push_back({"checkpoints", describe(*result.checkpoints)});
+  if (run.mean_loss) rows.push_back({"mean loss", format_number(*run.mean_loss, 6)});
+  if (result.hit_share) rows.push_back({"precision@1, training", percent(*result.hit_share)});
+  rows.push_back({"precision@1, test", test_hits(run)});
+  if (result.float32) rows.push_back({"the same in float32", in_float32(*result.float32, run)});
+  std::string text = format_table(rows) + "\n" + memory_table(settings, result);
+  for (const timeline::TaskTable& table : tasks) text += "\n" + task_table(table);
+  return text;
+}
+
+std::string wide_json(const WideSettings& settings, const WideResult& result,
+                      const WideTasks& tasks) {
+  const MemoryInfo& m = result.memory;
+  json figures = run_figures::result_json(result.run);
+  figures["parameters"] = result.parameters;
+  figures["copied_to_device"] = copies_json(result.to_device, result.run.seconds);
+  figures["copied_to_host"] = copies_json(result.to_host, result.run.seconds);
+  figures["memory"] = {{"budget_bytes", m.total.count},
+                       {"reserved_bytes", m.reserved.count},
+                       {"allocated_bytes", m.allocated.count},
+                       {"awaiting_bytes", m.awaiting.count},
+                       {"cached_bytes", m.cached.count}};
+  figures["pace"] = pace_json(result);
+  if (result.hit_share) figures["hit_share"] = *result.hit_share;
+  figures["skipped_steps"] = result.skipped_steps;
+  figures["loss_scale"] = result.loss_scale;
+  if (result.float32) {
+    figures["float32"] = {{"seconds", result.float32->seconds}};
+    if (result.float32->mean_loss) figures["float32"]["mean_loss"] = *result.float32->mean_loss;
+    if (result.float32->test_accuracy) {
+      figures["float32"]["test_accuracy"] = *result.float32->test_accuracy;
+    }
+  }
+  figures["first_batch"] = result.first;
+  if (result.checkpoints) figures["checkpoints"] = checkpoints_json(*result.checkpoints);
+  const json j{{"weir", kVersion},
+               {"settings", settings.describe()},
+               {"widths", settings.widths()},
+               {"policy", std::string(to_string(settings.train.policy.policy.value))},
+               {"result", std::move(figures)},
+               {"tasks", tasks_json(tasks)},
+               {"timeline", run_figures::timeline_json(result.run)}};
+  return json_text(j);
+}
+
+}  // namespace weir

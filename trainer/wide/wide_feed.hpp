@@ -1,0 +1,65 @@
+#pragma once
+
+// Brings the packed batches of a reader onto the device, one copy for each, or keeps some there.
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "scheduler/scheduler.hpp"
+#include "trainer/model/sparse_operations.hpp"
+#include "trainer/sparse/sparse_reader.hpp"
+
+namespace weir {
+
+/// Batch by batch: call `next`, then inside the scheduler's batch `copy`. One thread at a time.
+class WideFeed {
+ public:
+  /// All must outlive it.
+  WideFeed(Scheduler& scheduler, SparseReader& reader, SparseWidths widths)
+      : scheduler_(scheduler), reader_(reader), widths_(widths) {}
+
+  /// Copies the next `count` batches now, and hands these out in turn from then on, batch number
+  /// `first` first. No batch is open. Throws OutOfMemory.
+  void keep(std::uint64_t count, std::uint64_t first) {
+    while (kept_.size() < count) {
+      host_ = reader_.next();
+      kept_.push_back(copy_in());
+    }
+    turn_ = first;
+  }
+  /// Moves to the next batch. May wait for the reader, never for the device.
+  void next() {
+    if (kept_.empty()) {
+      host_ = reader_.next();
+    } else {
+      current_ = kept_[turn_++ % kept_.size()];
+    }
+  }
+  /// Submits its copy, unless it is kept. Throws OutOfMemory.
+  [[nodiscard]] PackedTensor copy() { return kept_.empty() ? copy_in() : current_; }
+  [[nodiscard]] std::size_t rows() const noexcept {
+    return kept_.empty() ? host_.sizes.rows : current_.sizes.rows;
+  }
+  /// Returns the bytes copied so far.
+  [[nodiscard]] Bytes copied() const noexcept { return copied_; }
+
+ private:
+  [[nodiscard]] PackedTensor copy_in() {
+    Tensor words = scheduler_.copy_in(host_.words, {host_.words.size()}, "sparse batch");
+    reader_.give_back(host_, scheduler_.written(words));
+    copied_ += Bytes{host_.words.size_bytes()};
+    return {std::move(words), host_.sizes, widths_};
+  }
+
+  Scheduler& scheduler_;
+  SparseReader& reader_;
+  const SparseWidths widths_;
+  PackedBatch host_;
+  std::vector<PackedTensor> kept_;
+  PackedTensor current_;  ///< of `kept_`
+  std::uint64_t turn_ = 0;
+  Bytes copied_;
+};
+
+}  // namespace weir

@@ -1,0 +1,103 @@
+#include "trainer/wide/wide_network.hpp"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "allocator/base/error.hpp"
+
+namespace weir {
+namespace {
+
+WideOptions checked(WideOptions options) {
+  if (options.widths.size() >= 3) return options;
+  throw UsageError("a network needs an input, a hidden and an output width");
+}
+
+}  // namespace
+
+std::uint64_t parameter_count(const std::vector<std::size_t>& widths) noexcept {
+  std::uint64_t count = 0;
+  for (std::size_t l = 0; l + 1 < widths.size(); ++l) count += (widths[l] + 1) * widths[l + 1];
+  return count;
+}
+
+WideNetwork::WideNetwork(Operations& operations, WideOptions options)
+    : operations_(operations),
+      sparse_(operations),
+      options_(checked(std::move(options))),
+      mixed_(operations, options_.precision),
+      optimizer_(operations, options_.optimizer, scales() ? LossScaling{} : kNoLossScaling) {
+  const std::vector<std::size_t>& widths = options_.widths;
+  for (std::size_t l = 0; l + 1 < widths.size(); ++l) {
+    const Shape shape{widths[l], widths[l + 1]};
+    const Shape row{widths[l + 1]};
+    const std::string w = "w" + std::to_string(l);
+    const std::string b = "b" + std::to_string(l);
+    const float deviation =
+        l == 0 ? options_.first_deviation : std::sqrt(2.0F / static_cast<float>(widths[l]));
+    const NormalDraw draw{.seed = options_.seed, .sequence = l, .deviation = deviation};
+    parameters_.push_back(optimizer_.parameter(w, operations.drawn(shape, draw, w)));
+    if (l != 0) mixed_.add_copy(parameters_.back());
+    parameters_.push_back(optimizer_.parameter(b, operations.filled(row, 0, b)));
+    gradients_.push_back(l == 0 ? Tensor{} : operations.filled(shape, 0, w + " gradient"));
+    gradients_.push_back(operations.filled(row, 0, b + " gradient"));
+  }
+}
+
+void WideNetwork::refresh_copies() {
+  for (Parameter& parameter : parameters_) {
+    if (parameter.words) mixed_.add_copy(parameter);
+  }
+}
+
+Tensor WideNetwork::dense(std::size_t l, const Factor& x) {
+  return mixed_.dense(x, weights(l), bias(l),
+                      l + 1 < layers() ? Activation::kRelu : Activation::kNone);
+}
+
+WideNetwork::Tape WideNetwork::forward(const PackedTensor& batch) {
+  Tape tape{mixed_.factor(sparse_.layer(batch, parameters_[0].value, bias(0), Activation::kRelu))};
+  for (std::size_t l = 1; l + 1 < layers(); ++l) {
+    tape.push_back(mixed_.factor(dense(l, tape.back())));
+  }
+  tape.push_back({dense(layers() - 1, tape.back()), {}});  // the logits are no factor
+  return tape;
+}
+
+Tensor WideNetwork::infer(const PackedTensor& batch) {
+  Tensor h = sparse_.layer(batch, parameters_[0].value, bias(0), Activation::kRelu);
+  for (std::size_t l = 1; l < layers(); ++l) h = dense(l, mixed_.factor(std::move(h)));
+  return h;
+}
+
+// An infinity in the 16-bit copy of a gradient reaches the gradient at the layer's input, before
+// its mask: there it is looked for, since that tensor is small.
+Tensor WideNetwork::backward(Tape tape) {
+  Tensor dy = std::move(tape.back().values);
+  Factor factor = scales() ? mixed_.scaled_factor(dy, step_state()) : mixed_.factor(dy);
+  operations_.bias_gradient(dy, gradients_.back());
+  for (std::size_t l = layers() - 1; l > 0; --l) {
+    tape.pop_back();  // nothing needs the layer's output any more
+    mixed_.weight_gradient(tape.back(), factor, gradients_[2 * l]);
+    dy = mixed_.input_gradient(factor, weights(l));
+    if (scales()) mixed_.flag_not_finite(dy, step_state());
+    operations_.relu_and_bias_gradient(tape.back().values, dy, gradients_[2 * l - 1]);
+    factor = l > 1 ? mixed_.factor(dy) : Factor{};
+  }
+  return dy;
+}
+
+Tensor WideNetwork::step(const PackedTensor& batch, Tape tape) {
+  Tensor loss = sparse_.loss_and_gradient(options_.loss, tape.back().values, batch);
+  const Tensor dy = backward(std::move(tape));
+  optimizer_.begin();
+  optimizer_.update_rows(parameters_[0], batch, dy, options_.rows);
+  for (std::size_t i = 1; i < parameters_.size(); ++i) {
+    optimizer_.update(parameters_[i], gradients_[i]);
+  }
+  optimizer_.end();
+  return loss;
+}
+
+}  // namespace weir

@@ -1,0 +1,94 @@
+#pragma once
+
+// A fully connected network whose input is sparse, with its optimizer, on a scheduler: every method
+// submits and returns; nothing here waits.
+//
+//   forward   h_1 = relu(X · W_0 + b_0), X sparse;  h_{l+1} = relu(h_l · W_l + b_l);  the last
+//             layer has no relu: its outputs are the logits
+//   step      the backward pass of Mlp, then the optimizer's step. The gradient of W_0 is summed up
+//             while W_0 is changed, and never stored; see kernels/optimizer/update.hpp
+//
+// One thread at a time.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/tensor.hpp"
+#include "trainer/model/mixed_operations.hpp"
+#include "trainer/model/operations.hpp"
+#include "trainer/model/optimizer_operations.hpp"
+#include "trainer/model/sparse_operations.hpp"
+
+namespace weir {
+
+struct WideOptions {
+  /// Inputs, hidden widths, outputs: at least one hidden.
+  std::vector<std::size_t> widths;
+  std::uint64_t seed = 1;
+  /// Of the first layer's weights. sqrt(2 / s), where s is the mean of the rows' sums of squares,
+  /// keeps the size of what goes through the layer, as He et al. 2015 do for dense inputs, whose s
+  /// is their number.
+  float first_deviation = 1;
+  SparseLoss loss = SparseLoss::kSoftmax;
+  OptimizerOptions optimizer{};
+  UpdatedRows rows = UpdatedRows::kAll;
+  /// Of the dense layers' products. In kFp16 the loss is scaled, see kernels/optimizer/step.hpp.
+  Precision precision = Precision::kFloat32;
+};
+
+/// Returns the number of weights and biases of a fully connected network.
+[[nodiscard]] std::uint64_t parameter_count(const std::vector<std::size_t>& widths) noexcept;
+
+class WideNetwork {
+ public:
+  /// Draws the weights, as Mlp does, and allocates the moments and the gradients of all layers but
+  /// the first. `operations` must outlive it. Throws UsageError for fewer than three widths, and
+  /// OutOfMemory.
+  WideNetwork(Operations& operations, WideOptions options);
+
+  /// h_1 … h_last as factors of products; the last are the logits [rows × outputs].
+  using Tape = std::vector<Factor>;
+
+  [[nodiscard]] Tape forward(const PackedTensor& batch);
+  /// The logits alone; drops the tensors in between.
+  [[nodiscard]] Tensor infer(const PackedTensor& batch);
+  /// Changes the parameters by the loss of this forward pass, and returns the loss [1]. Drops the
+  /// tape's tensors once used; the logits become their gradient.
+  [[nodiscard]] Tensor step(const PackedTensor& batch, Tape tape);
+  /// See SparseOperations::hits.
+  [[nodiscard]] Tensor hits(const Tensor& logits, const PackedTensor& batch) {
+    return sparse_.hits(logits, batch);
+  }
+
+  /// Makes the 16-bit copies of the weights again. Call it after writing the parameters from
+  /// outside.
+  void refresh_copies();
+  /// W_0, b_0, W_1, …
+  [[nodiscard]] const std::vector<Parameter>& parameters() const noexcept { return parameters_; }
+  /// The optimizer's; see kernels/parts/step_state.hpp.
+  [[nodiscard]] const Tensor& step_state() const noexcept { return optimizer_.state(); }
+
+ private:
+  /// Submits layer `l`, from 1 on.
+  [[nodiscard]] Tensor dense(std::size_t l, const Factor& x);
+  /// Fills the gradients of all layers but the first one's weights. Returns the gradient at the
+  /// first layer's output, before its activation. The tape ends with the gradient at the logits.
+  [[nodiscard]] Tensor backward(Tape tape);
+  [[nodiscard]] bool scales() const noexcept { return options_.precision == Precision::kFp16; }
+  [[nodiscard]] std::size_t layers() const noexcept { return parameters_.size() / 2; }
+  [[nodiscard]] Factor weights(std::size_t l) const {
+    return MixedOperations::factor_of(parameters_[2 * l]);
+  }
+  [[nodiscard]] const Tensor& bias(std::size_t l) const { return parameters_[2 * l + 1].value; }
+
+  Operations& operations_;
+  SparseOperations sparse_;
+  const WideOptions options_;
+  MixedOperations mixed_;
+  OptimizerOperations optimizer_;
+  std::vector<Parameter> parameters_;
+  std::vector<Tensor> gradients_;  ///< in the order of the parameters; the first is empty
+};
+
+}  // namespace weir

@@ -1,0 +1,55 @@
+#pragma once
+
+// What a wide run shows.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "scheduler/scheduler.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
+#include "trainer/run/train.hpp"
+
+namespace weir {
+
+/// Progress at the end of a batch on the device; sums are of the batches since the line before.
+struct PaceLine {
+  std::uint64_t batch = 0;  ///< of the whole training
+  double seconds = 0;       ///< since the first batch of this run was begun
+  double mean_loss = 0;
+  double hit_share = 0;              ///< rows whose largest logit is one of their labels
+  std::int64_t increased_bytes = 0;  ///< of the process's resident memory, since then
+};
+
+/// Copies in one direction in the measured time.
+struct CopyFigures {
+  Bytes bytes{};
+  double seconds = 0;  ///< that the copy stream was busy
+};
+
+/// What is compared between precisions.
+struct PrecisionFigures {
+  std::optional<double> mean_loss;
+  std::optional<double> test_accuracy;
+  double seconds = 0;
+};
+
+struct WideResult {
+  /// `batches` are those of this run, and the test's images are rows.
+  TrainResult run;
+  std::uint64_t parameters = 0;
+  CopyFigures to_device;
+  CopyFigures to_host;
+  MemoryInfo memory{};  ///< after the last batch
+  std::vector<PaceLine> pace;
+  std::optional<double> hit_share;  ///< of the training rows
+  std::uint32_t skipped_steps = 0;
+  float loss_scale = 1;                             ///< at the end
+  std::uint64_t first = 0;                          ///< batches that were done before this run
+  std::optional<PrecisionFigures> float32;          ///< of the same training in float32
+  std::optional<CheckpointStatistics> checkpoints;  ///< if it writes some
+};
+
+}  // namespace weir

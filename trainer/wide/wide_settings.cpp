@@ -1,0 +1,305 @@
+#include "trainer/wide/wide_settings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/error.hpp"
+#include "trainer/checkpoint/checkpoint_reader.hpp"
+#include "trainer/data/batches.hpp"
+#include "trainer/model/weights.hpp"
+#include "trainer/wide/wide_checkpoint.hpp"
+
+namespace weir {
+namespace {
+
+constexpr std::array kLosses{SparseLoss::kSoftmax, SparseLoss::kLogistic};
+constexpr std::array kOptimizers{Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam,
+                                 Optimizer::kAdamax};
+constexpr std::array kPrecisions{Precision::kFloat32, Precision::kTf32, Precision::kBf16,
+                                 Precision::kFp16};
+/// Generated test rows are apart from all training rows.
+constexpr std::uint64_t kFirstTestRow = std::uint64_t{1} << 48U;
+
+bool is_default(const auto& setting) { return setting.source == "default"; }
+
+/// The rates that work for each optimizer: PyTorch's defaults where it has one.
+double default_rate(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kSgd:
+      return 0.1;
+    case Optimizer::kMomentum:
+      return 0.01;
+    case Optimizer::kAdam:
+      return 1e-3;
+    case Optimizer::kAdamax:
+      return 2e-3;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<std::size_t> parse_hidden(std::string_view name, std::string_view text) {
+  constexpr std::size_t kMostLayers = 16;
+  std::vector<std::size_t> widths;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const auto width = parse_whole(text.substr(begin, end - begin));
+    if (!width || *width == 0 || *width > kMostWideWidth || widths.size() == kMostLayers) {
+      refuse(name, text,
+             "1 to 16 widths from 1 to " + std::to_string(kMostWideWidth) + ", such as 1024,512");
+    }
+    widths.push_back(*width);
+    begin = end + 1;
+  }
+  return widths;
+}
+
+double parse_scale(std::string_view name, std::string_view text) {
+  constexpr double kMost = 16;
+  const auto scale = parse_decimal(text);
+  if (!scale || !(*scale > 0) || *scale > kMost) {
+    refuse(name, text, "a number above 0 and at most 16, such as 0.02");
+  }
+  return *scale;
+}
+
+SparseLoss parse_loss(std::string_view name, std::string_view text) {
+  for (const SparseLoss loss : kLosses) {
+    if (text == to_string(loss)) return loss;
+  }
+  refuse(name, text, "softmax or logistic");
+}
+
+std::string_view to_string(SparseLoss loss) noexcept {
+  return loss == SparseLoss::kSoftmax ? "softmax" : "logistic";
+}
+
+Optimizer parse_optimizer(std::string_view name, std::string_view text) {
+  for (const Optimizer optimizer : kOptimizers) {
+    if (text == to_string(optimizer)) return optimizer;
+  }
+  refuse(name, text, "sgd, momentum, adam or adamax");
+}
+
+std::string_view to_string(Optimizer optimizer) noexcept {
+  switch (optimizer) {
+    case Optimizer::kSgd:
+      return "sgd";
+    case Optimizer::kMomentum:
+      return "momentum";
+    case Optimizer::kAdam:
+      return "adam";
+    case Optimizer::kAdamax:
+      return "adamax";
+  }
+  return "unknown";
+}
+
+DataPlace parse_data_place(std::string_view name, std::string_view text) {
+  for (const DataPlace place : {DataPlace::kHost, DataPlace::kDevice}) {
+    if (text == to_string(place)) return place;
+  }
+  refuse(name, text, "host or device");
+}
+
+std::string_view to_string(DataPlace place) noexcept {
+  return place == DataPlace::kHost ? "host" : "device";
+}
+
+Precision parse_precision(std::string_view name, std::string_view text) {
+  for (const Precision precision : kPrecisions) {
+    if (text == to_string(precision)) return precision;
+  }
+  refuse(name, text, "float32, tf32, bf16 or fp16");
+}
+
+std::string_view to_string(Precision precision) noexcept {
+  switch (precision) {
+    case Precision::kFloat32:
+      return "float32";
+    case Precision::kTf32:
+      return "tf32";
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kFp16:
+      return "fp16";
+  }
+  return "unknown";
+}
+
+WideSettings WideSettings::from_environment(const Environment& environment,
+                                            Setting<std::string> device) {
+  WideSettings settings;
+  settings.train = TrainSettings::from_environment(environment, std::move(device));
+  settings.train.batches = Setting<std::uint64_t>::by_default(500);
+  settings.train.batch_size = Setting<std::uint64_t>::by_default(128);
+  settings.train.momentum = Setting<double>::by_default(0.9);
+  return settings;
+}
+
+std::size_t WideSettings::scaled(std::uint64_t width) const noexcept {
+  return std::max<std::size_t>(
+      1, static_cast<std::size_t>(std::llround(static_cast<double>(width) * scale.value)));
+}
+
+std::vector<std::size_t> WideSettings::widths() const {
+  const auto outer = [this](const Setting<std::uint64_t>& width) {
+    return data != nullptr ? width.value : scaled(width.value);
+  };
+  std::vector<std::size_t> all{outer(inputs)};
+  for (const std::size_t width : hidden.value) all.push_back(scaled(width));
+  all.push_back(outer(outputs));
+  return all;
+}
+
+void WideSettings::read_data(Setting<std::string> directory) {
+  data_directory = std::move(directory);
+  const auto given = [this](const Setting<std::uint64_t>& width) -> std::size_t {
+    return is_default(width) ? 0 : scaled(width.value);
+  };
+  data = std::make_shared<const SparseSet>(
+      read_sparse_set(data_directory.source, data_directory.value,
+                      {.columns = given(inputs), .classes = given(outputs)}));
+  if (data->train.rows() == 0 || data->test.rows() == 0) {
+    throw UsageError(data_directory.source + ": " + data_directory.value +
+                     ": a data set needs rows to train on and rows to test on");
+  }
+  inputs = {data->train.columns, data_directory.source};
+  outputs = {data->train.classes, data_directory.source};
+  if (is_default(train.batches)) {
+    train.batches = {epochs.value * batches_of(data->train.rows(), train.batch_size.value),
+                     "epochs"};
+  }
+}
+
+void WideSettings::settle() {
+  if (is_default(train.learning_rate)) {
+    train.learning_rate.value = default_rate(optimizer.value);
+  }
+  if (!is_default(train.momentum) && optimizer.value != Optimizer::kMomentum) {
+    throw UsageError(train.momentum.source + " needs --optimizer momentum: " +
+                     std::string(to_string(optimizer.value)) + " has no momentum");
+  }
+  if (lazy_rows && moments_of(optimizer.value) == 0) {
+    throw UsageError("--lazy-rows needs an optimizer with moments: sgd changes touched rows only");
+  }
+  for (const std::size_t width : widths()) {
+    if (width > kMostWideWidth) {
+      refuse(scale.source, format_setting(scale.value),
+             "widths of at most " + std::to_string(kMostWideWidth));
+    }
+  }
+  if (is_default(nnz)) {
+    nnz.value = std::clamp<std::uint64_t>(widths().front() / 10, 1, nnz.value);
+  }
+  if (data == nullptr) {
+    if (keep_data.value == DataPlace::kDevice) {
+      throw UsageError(keep_data.source + " device needs --data: generated batches do not recur");
+    }
+    (void)draw();  // refuses rows that cannot be drawn
+  }
+  check_checkpoint();
+  train.validate();
+}
+
+void WideSettings::check_checkpoint() const {
+  if (checkpoint.value.empty()) {
+    if (resume) throw UsageError("--resume needs --checkpoint: it names the file");
+    if (!is_default(every)) throw UsageError(every.source + " needs --checkpoint");
+    return;
+  }
+  if (resume) {
+    (void)CheckpointReader(checkpoint.source, checkpoint.value);  // refuses what is no checkpoint
+    return;
+  }
+  std::error_code error;
+  if (std::filesystem::is_regular_file(checkpoint.value, error)) {
+    refuse(checkpoint.source, checkpoint.value,
+           "a new file: this one exists, and --resume goes on from it");
+  }
+}
+
+OptimizerOptions WideSettings::optimizer_options() const {
+  return {.optimizer = optimizer.value,
+          .lr = train.learning_rate.value,
+          .momentum = train.momentum.value};
+}
+
+SparseDraw WideSettings::draw() const {
+  return SparseDraw({.columns = widths().front(), .classes = widths().back(), .nnz = nnz.value},
+                    train.seed.value);
+}
+
+SparseSource WideSettings::training_source() const {
+  const std::uint64_t rows = train.batch_size.value;
+  if (data == nullptr) return generated_rows(draw(), rows);
+  return shuffled_rows({data, &data->train}, rows, train.seed.value);
+}
+
+SparseSource WideSettings::test_source() const {
+  const std::uint64_t rows = train.batch_size.value;
+  if (data != nullptr) return ordered_rows(data->test, rows);
+  return [source = generated_rows(draw(), rows), first = kFirstTestRow / rows](
+             std::uint64_t index, SparseRows& batch) { source(first + index, batch); };
+}
+
+std::uint64_t WideSettings::kept_batches() const noexcept {
+  if (data == nullptr || keep_data.value == DataPlace::kHost) return 0;
+  return batches_of(data->train.rows(), train.batch_size.value);
+}
+
+std::uint64_t WideSettings::test_rows() const noexcept {
+  return data != nullptr ? data->test.rows() : test_batches.value * train.batch_size.value;
+}
+
+std::vector<NamedPath> WideSettings::data_files() const {
+  if (data == nullptr) return {};
+  const std::filesystem::path folder = data_directory.value;
+  return {{data_directory.source, (folder / kSparseTrainFile).string()},
+          {data_directory.source, (folder / kSparseTestFile).string()}};
+}
+
+std::string WideSettings::describe() const {
+  std::string text = train.describe_memory();
+  const auto add = [&text](const char* name, const std::string& value, const auto& setting) {
+    text += ", " + describe_setting(name, value, setting);
+  };
+  const auto count = [&add](const char* name, const Setting<std::uint64_t>& setting) {
+    add(name, std::to_string(setting.value), setting);
+  };
+  text += ", network=" + format_widths(widths());
+  add("scale", format_setting(scale.value), scale);
+  add("loss", std::string(to_string(loss.value)), loss);
+  add("optimizer", std::string(to_string(optimizer.value)), optimizer);
+  add("precision", std::string(to_string(precision.value)), precision);
+  if (lazy_rows) text += ", rows=touched (--lazy-rows)";
+  add("lr", format_setting(train.learning_rate.value), train.learning_rate);
+  if (optimizer.value == Optimizer::kMomentum) {
+    add("momentum", format_setting(train.momentum.value), train.momentum);
+  }
+  if (data != nullptr) {
+    add("data", data_directory.value, data_directory);
+    add("keep-data", std::string(to_string(keep_data.value)), keep_data);
+  } else {
+    count("nnz", nnz);
+    count("test-batches", test_batches);
+  }
+  count("readers", readers);
+  if (!checkpoint.value.empty()) {
+    add("checkpoint", checkpoint.value, checkpoint);
+    add("every", format_every(every.value), every);
+    if (resume) text += ", start=checkpoint (--resume)";
+  }
+  count("batches", train.batches);
+  count("batch-size", train.batch_size);
+  count("seed", train.seed);
+  return text;
+}
+
+}  // namespace weir

@@ -1,0 +1,267 @@
+#include "trainer/wide/wide_train.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "allocator/base/error.hpp"
+#include "kernels/parts/step_state.hpp"
+#include "trainer/checkpoint/checkpoint_reader.hpp"
+#include "trainer/checkpoint/resume.hpp"
+#include "trainer/run/run_resources.hpp"
+#include "trainer/wide/pace.hpp"
+#include "trainer/wide/wide_checkpoint.hpp"
+#include "trainer/wide/wide_feed.hpp"
+
+namespace weir {
+namespace {
+
+WideOptions network_options(const WideSettings& settings) {
+  return {.widths = settings.widths(),
+          .seed = settings.train.seed.value,
+          .first_deviation = input_deviation(settings.training_source()),
+          .loss = settings.loss.value,
+          .optimizer = settings.optimizer_options(),
+          .rows = settings.lazy_rows ? UpdatedRows::kTouched : UpdatedRows::kAll,
+          .precision = settings.precision.value};
+}
+
+/// Resumes from a checkpoint and writes new ones, where the settings ask for that.
+class Checkpoints {
+ public:
+  /// All must outlive it. Throws UsageError for a file that this run cannot go on from.
+  Checkpoints(const WideSettings& settings, Scheduler& scheduler, WideNetwork& network)
+      : network_(network) {
+    const std::string& file = settings.checkpoint.value;
+    if (file.empty()) return;
+    figures_ = checkpoint_settings(settings);
+    std::optional<std::uint64_t> begun;
+    if (settings.resume) {
+      const CheckpointReader saved(settings.checkpoint.source, file);
+      resume(saved, scheduler, state(0));
+      network.refresh_copies();
+      begun = first_ = saved.number(kBatchPosition);
+    }
+    writer_.emplace(scheduler, CheckpointOptions{.option = settings.checkpoint.source,
+                                                 .path = file,
+                                                 .schedule = settings.every.value,
+                                                 .begun = begun});
+  }
+  /// Returns the batches that are done before this run.
+  [[nodiscard]] std::uint64_t first() const noexcept { return first_; }
+  void after_batch(std::uint64_t done) {
+    if (writer_) writer_->after_batch(done, [&] { return state(done); });
+  }
+  /// Writes the last one. Nothing if there are none.
+  [[nodiscard]] std::optional<CheckpointStatistics> finish(std::uint64_t done) {
+    if (!writer_) return std::nullopt;
+    (void)writer_->finish(done, [&] { return state(done); });  // the statistics say it
+    return writer_->statistics();
+  }
+
+ private:
+  [[nodiscard]] CheckpointState state(std::uint64_t done) const {
+    return checkpoint_state(figures_, network_, done);
+  }
+
+  const WideNetwork& network_;
+  Figures figures_;
+  std::uint64_t first_ = 0;
+  std::optional<Checkpointer> writer_;
+};
+
+/// A run's parts. One thread.
+class WideRun {
+ public:
+  WideRun(const WideSettings& settings, const WideHooks& hooks, WideResult& result)
+      : settings_(settings),
+        hooks_(hooks),
+        result_(result),
+        resources_(settings.train),
+        watch_(resources_) {}
+
+  /// Trains and tests. What it throws leaves the figures with what was done.
+  void run() {
+    WideNetwork network(resources_.operations(), network_options(settings_));
+    Checkpoints checkpoints(settings_, resources_.scheduler(), network);
+    result_.first = checkpoints.first();
+    train(network, checkpoints);
+    if (result_.run.outcome == Outcome::kFinished) test(network);
+  }
+
+  /// Ends what is measured. Call it after `run`, also if that threw.
+  void collect() {
+    resources_.scheduler().wait_all();
+    watch_.stop(result_.run);
+    resources_.collect(result_.run);
+    if (!measured_memory_) result_.memory = resources_.scheduler().memory_info();
+  }
+
+ private:
+  [[nodiscard]] SparseWidths widths() const {
+    const std::vector<std::size_t> all = settings_.widths();
+    return {.columns = all.front(), .classes = all.back()};
+  }
+  [[nodiscard]] SparseReader& reader(SparseSource source, std::uint64_t first) {
+    const std::size_t threads = settings_.readers.value;
+    return resources_.add_sparse_reader(std::move(source),
+                                        {.threads = threads, .ahead = threads + 1, .first = first});
+  }
+
+  void train(WideNetwork& network, Checkpoints& checkpoints) {
+    const std::uint64_t kept = settings_.kept_batches();
+    WideFeed feed(resources_.scheduler(),
+                  reader(settings_.training_source(), kept != 0 ? 0 : result_.first), widths());
+    if (kept != 0) feed.keep(kept, result_.first);
+    Pace pace(resources_.operations(), settings_.pace.value, result_.first,
+              [this](const PaceLine& line) {
+                result_.pace.push_back(line);
+                if (hooks_.on_pace) hooks_.on_pace(line);
+              });
+    resources_.scheduler().wait_all();
+    const Bytes copied = feed.copied();
+    const auto copying = resources_.busy(StreamRole::kCopyIn);
+    const auto reading = resources_.busy(StreamRole::kCopyOut);
+    pace.start();
+    watch_.start();
+    train_batches(network, feed, pace, checkpoints);
+    pace.finish();
+    resources_.scheduler().wait_all();
+    watch_.stop(result_.run);
+    result_.checkpoints = checkpoints.finish(done());
+    const auto seconds_since = [](auto before, auto now) {
+      return std::chrono::duration<double>(now - before).count();
+    };
+    result_.to_device = {feed.copied() - copied,
+                         seconds_since(copying, resources_.busy(StreamRole::kCopyIn))};
+    result_.to_host = {pace.read_back(),
+                       seconds_since(reading, resources_.busy(StreamRole::kCopyOut))};
+    result_.run.mean_loss = pace.mean_loss();
+    result_.hit_share = pace.hit_share();
+    result_.memory = resources_.scheduler().memory_info();  // while the network is there
+    measured_memory_ = true;
+    finish_training(network);
+  }
+
+  /// Batches of the whole training.
+  [[nodiscard]] std::uint64_t done() const { return result_.first + result_.run.batches; }
+
+  void train_batches(WideNetwork& network, WideFeed& feed, Pace& pace, Checkpoints& checkpoints) {
+    HostTimes times(resources_, result_.run);
+    const std::uint64_t all = settings_.train.batches.value;
+    while (done() < all && !hooks_.stop.stop_requested()) {
+      feed.next();
+      times.start();
+      try {
+        train_batch(network, feed, pace);
+      } catch (const Cancelled&) {
+        break;  // held back at its begin, or for memory: nothing of it counts
+      }
+      times.stop();
+      ++result_.run.batches;
+      result_.run.samples.push_back({resources_.held(), resources_.staging()});
+      pace.after_batch(feed.rows());
+      checkpoints.after_batch(done());
+      if (hooks_.on_done) hooks_.on_done(done(), all);
+    }
+    if (done() < all) result_.run.outcome = Outcome::kInterrupted;
+  }
+
+  void train_batch(WideNetwork& network, WideFeed& feed, Pace& pace) {
+    const Batch batch = resources_.scheduler().begin_batch("train", {.stop = hooks_.stop});
+    const PackedTensor packed = feed.copy();
+    WideNetwork::Tape tape = network.forward(packed);
+    const Tensor hits = network.hits(tape.back().values, packed);
+    const Tensor loss = network.step(packed, std::move(tape));
+    // Last, where no wait for memory is left that a stop could end: only whole batches count.
+    pace.add(loss, hits);
+  }
+
+  void finish_training(WideNetwork& network) {
+    Scheduler& scheduler = resources_.scheduler();
+    const StepState state = load_step_state(scheduler.read(network.step_state()));
+    result_.skipped_steps = state.skipped_steps;
+    result_.loss_scale = state.loss_scale;
+    if (!hooks_.read_weights || result_.run.outcome != Outcome::kFinished) return;
+    for (const Parameter& parameter : network.parameters()) {
+      result_.run.weights.push_back(scheduler.read(parameter.value));
+    }
+  }
+
+  /// As `evaluate` does: hits stay on the device and are read once, at the end.
+  void test(WideNetwork& network) {
+    TrainResult& run = result_.run;
+    run.testing = true;
+    Scheduler& scheduler = resources_.scheduler();
+    const Tensor hits = resources_.operations().filled({1}, 0, "hits in all");
+    WideFeed feed(scheduler, reader(settings_.test_source(), 0), widths());
+    while (run.test_images < settings_.test_rows() && !hooks_.stop.stop_requested()) {
+      feed.next();
+      try {
+        const Batch batch = scheduler.begin_batch("test", {.stop = hooks_.stop});
+        const PackedTensor packed = feed.copy();
+        resources_.operations().accumulate(hits, network.hits(network.infer(packed), packed));
+      } catch (const Cancelled&) {
+        break;
+      }
+      ++run.test_batches;
+      run.test_images += feed.rows();
+    }
+    scheduler.wait_all();
+    if (run.test_images < settings_.test_rows()) {
+      run.outcome = Outcome::kInterrupted;
+      return;
+    }
+    run.test_accuracy =
+        static_cast<double>(scheduler.read(hits).front()) / static_cast<double>(run.test_images);
+  }
+
+  const WideSettings& settings_;
+  const WideHooks& hooks_;
+  WideResult& result_;
+  RunResources resources_;
+  Watch watch_;
+  bool measured_memory_ = false;
+};
+
+}  // namespace
+
+float input_deviation(const SparseSource& source) {
+  SparseRows rows;
+  source(0, rows);
+  double squares = 0;
+  for (const float value : rows.values) squares += double{value} * double{value};
+  const double mean = squares / static_cast<double>(std::max<std::size_t>(rows.rows(), 1));
+  return mean > 0 ? static_cast<float>(std::sqrt(2 / mean)) : 1.0F;
+}
+
+void compare_with_float32(WideResult& result, WideSettings settings, const std::stop_token& stop) {
+  if (result.run.outcome != Outcome::kFinished) return;
+  settings.precision.value = Precision::kFloat32;
+  settings.checkpoint.value.clear();
+  settings.train.pool.log.value.clear();
+  const WideResult other = train_wide(settings, {.stop = stop});
+  if (other.run.outcome != Outcome::kFinished) {
+    result.run.outcome = other.run.outcome;
+    result.run.report = other.run.report;
+    return;
+  }
+  result.float32 = {.mean_loss = other.run.mean_loss,
+                    .test_accuracy = other.run.test_accuracy,
+                    .seconds = other.run.seconds};
+}
+
+WideResult train_wide(const WideSettings& settings, const WideHooks& hooks) {
+  WideResult result;
+  result.parameters = parameter_count(settings.widths());
+  // not even the workspace fits
+  until_out_of_memory(result.run, [&] {
+    WideRun run(settings, hooks, result);
+    until_out_of_memory(result.run, [&] { run.run(); });
+    run.collect();
+  });
+  return result;
+}
+
+}  // namespace weir
