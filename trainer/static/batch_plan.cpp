@@ -15,8 +15,8 @@ constexpr std::size_t kAlignment = 64;
 
 }  // namespace
 
-BatchPlan::BatchPlan(const BatchShapeList& list, std::uint64_t number_)
-    : number(number_), shape(list) {
+BatchPlan::BatchPlan(const BatchShapeList& list, std::uint64_t its_number)
+    : number(its_number), shape(list) {
   std::vector<Lifetime> inner;
   for (const ListedTensor& tensor : shape.tensors) {
     if (!tensor.inner) continue;

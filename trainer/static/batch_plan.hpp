@@ -13,8 +13,8 @@
 namespace weir {
 
 struct BatchPlan {
-  /// `number` distinguishes it from every other plan of its StaticBatch.
-  BatchPlan(const BatchShapeList& list, std::uint64_t number);
+  /// `its_number` distinguishes it from every other plan of its StaticBatch.
+  BatchPlan(const BatchShapeList& list, std::uint64_t its_number);
 
   std::uint64_t number;
   BatchShapeList shape;

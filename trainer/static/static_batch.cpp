@@ -37,7 +37,7 @@ void StaticBatch::give_up() {
 void StaticBatch::finish(std::string_view name) {
   if (list_.empty()) return;
   const BatchShapeList& shape = list_.shape();
-  if (auto plan = find_plan(shape)) return replay(name, std::move(plan));
+  if (const auto plan = find_plan(shape)) return replay(name, plan);
   list_.submit_to(submitter_.scheduler());
   add_plan(shape);
 }
@@ -55,7 +55,7 @@ void StaticBatch::add_plan(const BatchShapeList& shape) {
   if (plans_.size() > kPlans) plans_.pop_back();
 }
 
-void StaticBatch::replay(std::string_view name, std::shared_ptr<const BatchPlan> plan) {
+void StaticBatch::replay(std::string_view name, const std::shared_ptr<const BatchPlan>& plan) {
   if (plan->arena != 0 && (!arena_ || arena_.shape().elements() < plan->arena)) {
     // First the old one is freed, so that both need not fit. In stream order: batches that use it
     // come before this one.
@@ -69,7 +69,7 @@ void StaticBatch::replay(std::string_view name, std::shared_ptr<const BatchPlan>
   for (const std::uint32_t number : plan->writes) writes.push_back(list_.tensor(number));
   submitter_.scheduler().submit(
       name, {.reads = reads, .writes = writes},
-      [batch = std::make_unique<PlannedBatch>(plan, list_.take_work(), graphs_)](
+      [batch = std::make_shared<PlannedBatch>(plan, list_.take_work(), graphs_)](
           Stream& stream, Inputs in, Outputs out) { batch->run(stream, in, out); });
   ++replayed_;
 }

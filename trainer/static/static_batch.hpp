@@ -78,7 +78,7 @@ class StaticBatch final : private Collector {
   /// Returns the plan of this shape and makes it the one used last; null if there is none.
   [[nodiscard]] std::shared_ptr<const BatchPlan> find_plan(const BatchShapeList& shape);
   void add_plan(const BatchShapeList& shape);
-  void replay(std::string_view name, std::shared_ptr<const BatchPlan> plan);
+  void replay(std::string_view name, const std::shared_ptr<const BatchPlan>& plan);
 
   Submitter& submitter_;
   const std::shared_ptr<BatchGraphs> graphs_;
