@@ -18,8 +18,8 @@ namespace {
 std::string pack(const std::vector<AgreedField>& fields) {
   std::string packed;
   for (const AgreedField& field : fields) {
-    packed.append(field.name.c_str()).append(1, '\0');
-    packed.append(field.value.c_str()).append(1, '\0');
+    packed.append(field.name).append(1, '\0');
+    packed.append(field.value).append(1, '\0');
   }
   return packed;
 }

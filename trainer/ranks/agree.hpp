@@ -13,7 +13,7 @@ namespace weir {
 /// One fact that must be equal on every rank: a setting, a seed, a hash of the data.
 struct AgreedField {
   std::string name{};   ///< as the user knows it: `--seed`, `the data's hash`
-  std::string value{};  ///< as text
+  std::string value{};  ///< as text, without zero bytes
   /// Both must be equal.
   friend bool operator==(const AgreedField&, const AgreedField&) = default;
 };

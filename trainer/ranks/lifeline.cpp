@@ -31,7 +31,10 @@ std::string seconds(std::chrono::nanoseconds time) {
 Lifeline::Lifeline(int rank, Links links, const LifelineOptions& options, Death death)
     : rank_(rank), options_(options), death_(std::move(death)), wake_(eventfd(0, EFD_CLOEXEC)) {
   if (wake_ < 0) throw Error("no eventfd for watching the other ranks");
-  for (auto& [other, socket] : links) links_[other].socket = std::move(socket);
+  while (!links.empty()) {
+    auto link = links.extract(links.begin());
+    links_[link.key()].socket = std::move(link.mapped());
+  }
   thread_ = std::thread([this] { serve(); });
 }
 

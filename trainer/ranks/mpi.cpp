@@ -113,7 +113,7 @@ class Mpi final : public Transport {
     std::vector<int> others;
     for (const Request& request : started_) others.push_back(request.other);
     std::ranges::sort(others);
-    others.erase(std::ranges::unique(others).begin(), others.end());
+    others.erase(std::unique(others.begin(), others.end()), others.end());
     return others;
   }
 

@@ -51,7 +51,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 }  // namespace standin_nccl
 
-struct ncclComm {
+struct ncclComm {  // NOLINT(readability-identifier-naming): NCCL's name
   standin_nccl::Shared* shared = nullptr;
   std::size_t rank = 0;
   std::size_t ranks = 1;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,6 @@
 namespace weir {
 namespace {
 
-using ::testing::AllOf;
 using testing::ChildProcess;
 using testing::Finished;
 using ::testing::HasSubstr;
@@ -28,6 +28,8 @@ struct Engine {
   /// Keeps the launcher from ending the other ranks itself when one dies.
   std::vector<std::string> leave_others;
 };
+
+std::ostream& operator<<(std::ostream& out, const Engine& engine) { return out << engine.name; }
 
 const Engine kOpenMpi{"Open MPI", "/usr/bin/mpirun.openmpi", {"--oversubscribe"}, {}};
 const Engine kMpich{"MPICH", "/usr/bin/mpirun.mpich", {}, {"-disable-auto-cleanup"}};
