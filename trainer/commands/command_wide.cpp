@@ -20,12 +20,20 @@ namespace {
 
 using WideFlags = Flags<WideSettings>;
 
+/// For users of `run`, whose --inputs is a source.
+std::uint64_t parse_columns(std::string_view name, std::string_view text) {
+  if (text == "device" || text == "host") {
+    refuse(name, text, "a number of columns: --keep-data says where the data lie");
+  }
+  return WholeNumber{.most = kMostWideWidth}(name, text);
+}
+
 /// Adds flags for the widths, the loss and the optimizer.
 void add_network_flags(WideFlags& flags) {
   using S = WideSettings;
   const WholeNumber width{.most = kMostWideWidth};
   flags.add(
-      "--inputs", [](S & s) -> auto& { return s.inputs; }, width,
+      "--inputs", [](S & s) -> auto& { return s.inputs; }, parse_columns,
       "columns of the sparse inputs (default: 250000, or the data set's)");
   flags.add(
       "--hidden", [](S & s) -> auto& { return s.hidden; }, parse_hidden,

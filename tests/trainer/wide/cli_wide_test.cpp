@@ -77,7 +77,7 @@ TEST(CliWide, MakesADataSetAndTrainsOnIt) {
 }
 
 TEST(CliWide, RefusesWhatCannotWorkInOneLine) {
-  expect_refused(wide({"--inputs", "device"}), "--inputs='device' is not allowed: a whole number");
+  expect_refused(wide({"--inputs", "device"}), "--keep-data says where the data lie");
   expect_refused(wide({"--optimizer", "lion"}), "sgd, momentum, adam or adamax");
   expect_refused(wide({"--precision", "fp8"}), "float32, tf32, bf16 or fp16");
   expect_refused({"wide", "--device", "cpu", "--scale", "0"}, "a number above 0");
