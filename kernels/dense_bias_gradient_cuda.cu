@@ -61,7 +61,7 @@ __device__ void add_rows(const T* y, T* dy, std::size_t stride, T& total) {
 template <bool kRelu, typename T>
 __global__ void sum_runs_kernel(Piece piece, std::size_t runs, float* sums) {
   constexpr std::size_t kWidth = sizeof(T) / sizeof(float);
-  constexpr std::size_t kRowsTogether = kRelu ? 4 : 8;  // as many bytes in flight
+  constexpr std::size_t kRowsTogether = 4;
   const std::size_t columns = piece.columns / kWidth;
   const std::size_t row_stride = piece.row_stride / kWidth;
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;

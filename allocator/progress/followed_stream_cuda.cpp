@@ -36,6 +36,7 @@ CudaEvents& FollowedCudaStream::events_of(CudaEventWait wait) noexcept {
 }
 
 void FollowedCudaStream::give_back(Mark& mark) noexcept {
+  if (mark.wait == CudaEventWait::kSleeps && !mark.events.empty()) --open_sleepers_;
   events_of(mark.wait).give_back(mark.events);
 }
 
@@ -56,6 +57,7 @@ bool FollowedCudaStream::try_record(CudaEvents::Events& event, CudaEventWait wai
 
 void FollowedCudaStream::attach(Mark& mark, CudaEvents::Events& event,
                                 CudaEventWait wait) noexcept {
+  if (wait == CudaEventWait::kSleeps) open_sleepers_ += event.size();
   mark.events.splice(mark.events.end(), event);
   mark.wait = wait;
 }
@@ -73,7 +75,7 @@ FollowedCudaStream::Mark& FollowedCudaStream::push() noexcept {
 }
 
 std::uint64_t FollowedCudaStream::push(void* tag, Clock::time_point since) noexcept {
-  const bool sleeps = tag != nullptr && spacing_.due();
+  const bool sleeps = tag != nullptr && spacing_.due(open_sleepers_);
   const CudaEventWait wait = sleeps ? CudaEventWait::kSleeps : CudaEventWait::kSpins;
   CudaEvents::Events event;
   (void)try_record(event, wait);
@@ -151,6 +153,7 @@ FollowedCudaStream::Mark* FollowedCudaStream::sleeper() noexcept {
   for (Mark& mark : marks_.fences()) {
     if (mark.wait == CudaEventWait::kSleeps && !mark.events.empty()) return &mark;
   }
+  if (!spacing_.soon(marks_.fences().size())) return nullptr;
   CudaEvents::Events event;
   if (!try_record(event, CudaEventWait::kSleeps)) return nullptr;
   try {
@@ -345,7 +348,13 @@ bool FollowedCudaStream::await_oldest() noexcept {
   Lock lock(mutex_);
   if (marks_.idle() || failed_ != cudaSuccess) return false;
   Mark* const mark = sleeper();
-  if (mark == nullptr) return false;
+  if (mark == nullptr) {
+    if (covering(marks_.passed() + 1) == nullptr) return false;
+    lock.unlock();
+    std::this_thread::sleep_for(SleepSpacing::kApart / 4);
+    sweep();
+    return true;
+  }
   const cudaEvent_t event = mark->events.front();
   ++mark->waiters;  // keeps the event from being reused meanwhile
   lock.unlock();

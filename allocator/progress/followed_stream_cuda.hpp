@@ -92,8 +92,9 @@ class FollowedCudaStream {
   /// Throws CudaError if `sequence` can never be passed: the stream is lost, or no event covers it
   /// and none can be recorded.
   void require_progress(std::uint64_t sequence);
-  /// Sleeps until the device has passed the first event to sleep on, and with it the oldest open
-  /// point. Returns false if there is none, the stream is lost, or no event can be recorded.
+  /// Sleeps until the device has passed the first event to sleep on, or for a while if all such
+  /// events would be far behind the oldest open point. Returns false if there is no open point, the
+  /// stream is lost, or no event can be recorded.
   bool await_oldest() noexcept;
   /// Returns when every tag is reported. Nobody may call `mark` meanwhile.
   void drain() noexcept;
@@ -133,14 +134,15 @@ class FollowedCudaStream {
   /// Records an event behind all work enqueued now. On failure sets `refused_`.
   bool try_record(CudaEvents::Events& event, CudaEventWait wait) noexcept WEIR_REQUIRES(mutex_);
   /// Gives an event to a mark that has none.
-  static void attach(Mark& mark, CudaEvents::Events& event, CudaEventWait wait) noexcept;
+  void attach(Mark& mark, CudaEvents::Events& event, CudaEventWait wait) noexcept
+      WEIR_REQUIRES(mutex_);
   [[nodiscard]] CudaEvents& events_of(CudaEventWait wait) noexcept WEIR_REQUIRES(mutex_);
   void give_back(Mark& mark) noexcept WEIR_REQUIRES(mutex_);
   /// Returns the first mark with an event that covers `sequence`, which is not passed. Records an
   /// event if needed; null if that fails.
   [[nodiscard]] Mark* covering(std::uint64_t sequence) noexcept WEIR_REQUIRES(mutex_);
-  /// Returns the first mark with an event to sleep on. Records one behind all others if there is
-  /// none; null if that fails.
+  /// Returns the first mark with an event to sleep on. If there is none, records one behind all
+  /// others; null if they take long, or if that fails.
   [[nodiscard]] Mark* sleeper() noexcept WEIR_REQUIRES(mutex_);
   /// The waiter's half of hold_back, under its lock.
   void wait_behind(cudaEvent_t event);
@@ -172,7 +174,8 @@ class FollowedCudaStream {
 
   Mutex mutex_{LockRank::kStream};
   CudaEvents events_ WEIR_GUARDED_BY(mutex_);
-  CudaEvents sleepers_ WEIR_GUARDED_BY(mutex_);       ///< those to sleep on
+  CudaEvents sleepers_ WEIR_GUARDED_BY(mutex_);            ///< those to sleep on
+  std::size_t open_sleepers_ WEIR_GUARDED_BY(mutex_) = 0;  ///< those of marks
   FenceQueue<Mark> marks_ WEIR_GUARDED_BY(mutex_);    ///< passed marks that are not reported yet
   Marks spare_ WEIR_GUARDED_BY(mutex_);               ///< for reuse
   Marks held_ WEIR_GUARDED_BY(mutex_);                ///< passed, with waiters

@@ -5,24 +5,33 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 namespace weir {
 
 /// Such an event interrupts the host, for which the device takes more than a microsecond: with one
-/// behind each operation an H100 needed 2.9 us instead of 1.3 us for a small kernel (docs/cuda.md).
-/// So they are about kApart of the device's time apart, and a sleeper learns that late at most what
-/// came before. Operations of that length or longer get one each.
+/// behind each operation an H100 needed 2.9 us instead of 1.3 us for a small kernel. And its queue
+/// took 56 of them, where it takes a thousand operations (docs/cuda.md). So they are about kApart
+/// of the device's time apart, and kMost of a stream are open at most. Operations of that length or
+/// longer get one each while there is room.
 class SleepSpacing {
  public:
   static constexpr std::chrono::nanoseconds kApart = std::chrono::microseconds(200);
+  /// Of each stream: a device has four, and others may use the same GPU.
+  static constexpr std::size_t kMost = 8;
 
-  /// Returns whether the operation that is enqueued now should have one. One thread at a time.
-  [[nodiscard]] bool due() noexcept {
+  /// Returns whether the operation that is enqueued now should have one, beside so many that the
+  /// device has not passed. One thread at a time.
+  [[nodiscard]] bool due(std::size_t open) noexcept {
     expected_ += average();
-    if (expected_ < kApart) return false;
+    if (expected_ < kApart || open >= kMost) return false;
     expected_ = {};
     return true;
+  }
+  /// Returns whether so many operations end soon, so that one event behind them all is enough.
+  [[nodiscard]] bool soon(std::size_t operations) const noexcept {
+    return static_cast<std::int64_t>(operations) <= 2 * kApart / std::max(average(), kShortest);
   }
   /// Notes an operation's device time. One thread at a time, also beside `due`.
   void note(std::chrono::nanoseconds took) noexcept {
@@ -37,6 +46,7 @@ class SleepSpacing {
 
  private:
   static constexpr std::int64_t kRemembered = 64;  ///< operations of the average
+  static constexpr std::chrono::nanoseconds kShortest{1};
 
   std::chrono::nanoseconds expected_{};  ///< of the operations since the last event
   std::int64_t known_ = 0;

@@ -93,7 +93,7 @@ struct ThreadRow : LabelledRow {
   __device__ float total(float largest) {
     float lanes[kMost];
     for (unsigned j = 0; j < kMost; ++j) {
-      held[j] = j < classes ? exp_of_negative(rounded_add(held[j], -largest)) : 0.0F;
+      held[j] = exp_of_negative(rounded_add(held[j], -largest));  // 0 where there is no logit
       lanes[j] = held[j];
     }
     for (unsigned half = kMost / 2; half > 0; half /= 2) {
@@ -147,7 +147,7 @@ struct WarpRow : LabelledRow {
   __device__ float total(float largest) {
     float sum = 0;
     for (unsigned k = 0; k < kHeld; ++k) {
-      held[k] = place(k) < classes ? exp_of_negative(rounded_add(held[k], -largest)) : 0.0F;
+      held[k] = exp_of_negative(rounded_add(held[k], -largest));  // 0 where there is no logit
       sum += held[k];
     }
     return fold_lanes_to_all(sum);

@@ -13,7 +13,7 @@ int due_of(int operations, int known, nanoseconds took) {
   SleepSpacing spacing;
   for (int i = 0; i < known; ++i) spacing.note(took);
   int due = 0;
-  for (int i = 0; i < operations; ++i) due += spacing.due() ? 1 : 0;
+  for (int i = 0; i < operations; ++i) due += spacing.due(0) ? 1 : 0;
   return due;
 }
 
@@ -28,6 +28,24 @@ TEST(SleepSpacing, ShortOperationsAreDueAsOftenAsTheirTimeAddsUp) {
   EXPECT_EQ(due_of(400, 10, microseconds(20)), 40);
   EXPECT_EQ(due_of(400, 10, microseconds(150)), 200);
   EXPECT_EQ(due_of(400, 10, nanoseconds(0)), 0);
+}
+
+TEST(SleepSpacing, NoMoreAreDueThanAQueueHasRoomFor) {
+  SleepSpacing spacing;
+  EXPECT_TRUE(spacing.due(SleepSpacing::kMost - 1));
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(spacing.due(SleepSpacing::kMost));
+  EXPECT_TRUE(spacing.due(SleepSpacing::kMost - 1)) << "one was passed";
+}
+
+TEST(SleepSpacing, OneBehindAllIsEnoughIfTheyEndSoon) {
+  SleepSpacing spacing;
+  EXPECT_TRUE(spacing.soon(2));
+  EXPECT_FALSE(spacing.soon(3));
+  for (int i = 0; i < 1000; ++i) spacing.note(microseconds(20));
+  EXPECT_TRUE(spacing.soon(19));
+  EXPECT_FALSE(spacing.soon(30));
+  for (int i = 0; i < 1000; ++i) spacing.note({});
+  EXPECT_TRUE(spacing.soon(5'000)) << "operations without any time";
 }
 
 TEST(SleepSpacing, FollowsOperationsThatBecomeLonger) {

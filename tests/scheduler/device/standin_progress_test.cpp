@@ -185,6 +185,18 @@ TEST_F(MarkedStreamTest, ShortWorkSharesAnEventToSleepOn) {
   upstream.deallocate(block, {512});
 }
 
+// An H100's queue took 56, and the call that enqueued the next one waited until the device had come
+// so far: for ever, if that needed the caller.
+TEST_F(MarkedStreamTest, WorkOfUnknownLengthHasFewEventsToSleepOn) {
+  weir_standin_hold(stream.get());
+  enqueue(200);
+  EXPECT_LE(weir_standin_blocking_records(), SleepSpacing::kMost);
+  weir_standin_release(stream.get());
+  followed.drain();
+  EXPECT_EQ(told, 200);
+  upstream.deallocate(block, {512});
+}
+
 TEST_F(MarkedStreamTest, SleepsUntilTheLastWorkEvenIfThatHasNoEventToSleepOn) {
   enqueue(100);
   followed.drain();
