@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 
 # The most bytes of the tree and the four files together.
-carried_most=60000000
+carried_most=64000000
 
 # Prints what is missing here to build the program; nothing if all is there.
 missing_to_build() {
