@@ -65,6 +65,13 @@ case $command in
     echo '{"testsuites": [{"name": "A", "testsuite": [{"name": "B", "result": "COMPLETED"}]}]}' >"$file"
     ;;
   train)
+    if [[ $1 == wide ]]; then
+      echo '{"settings": "made up", "result": {"outcome": "finished", "batches": 500, "seconds": 0.4,
+        "batches_per_second": 1250, "idle_share": 0, "staging_bytes": 1, "peak_reserved_bytes": 1,
+        "copied_to_device": {"bytes": 1}, "test_accuracy": 1, "throttle_caused_idle": {"share": 0},
+        "staging_bytes_per_batch": [1, 1]}}'
+      exit
+    fi
     if [[ $1 == run ]]; then
       echo '  "batches_per_second": 100.5,' >"$file"
       exit
@@ -154,7 +161,7 @@ page=$(find "$scratch/pages" -name 'gpu-made-up-gpu-20??-??-??.md')
 [[ $(find "$scratch/pages" -type f | wc -l) == 3 ]] || wrong "no more than that is to be brought back"
 grep -q -- '--inputs ring --width-factor 16 ' "$page" || wrong "the page has the command lines"
 grep -q -- '--tool memcheck --report-api-errors no ' "$page" || wrong "refused calls are no fault of memory"
-[[ $(grep -c '^== .*: ok' "$scratch/err") == 11 ]] || wrong "each of the eleven steps is shown as ok"
+[[ $(grep -c '^== .*: ok' "$scratch/err") == 13 ]] || wrong "each of the thirteen steps is shown as ok"
 says '^met  *timeline: recorded kernels and copies equal those launched: 3 kernels'
 says '^met  *timeline: a recording costs at most 3% .*: 1.000 (1.000 to 1.000) times as long in 4 pairs'
 says '^left out  *timeline: nsys outside works, or a line says why not: there is no weir beside made-up'
@@ -297,5 +304,5 @@ started=$SECONDS
 runs 1 --limit 20
 took=$((SECONDS - started))
 ((took >= 18 && took <= 28)) || wrong "a call of 20 s in which all hangs took $took s"
-[[ $(grep -c 'stopped; ' "$scratch/err") == 9 ]] || wrong "every step is stopped"
+[[ $(grep -c 'stopped; ' "$scratch/err") == 11 ]] || wrong "every step is stopped"
 exit "$failed"

@@ -876,6 +876,69 @@ def timeline_section(figures):
     return "".join(f"{why}\n\n" for why in said if why) + markdown_table(rows) + "\n"
 
 
+# --- The wide network: weir-gpu train wide --json - ---------------------------------------------
+
+# Steps: the precision's name here and in the kernels' names, and the most seconds that it may take
+# for WIDE_BATCHES of 128 at the whole width, on an H100 and on an H200.
+WIDE = {
+    "wide_float32": ("float32", "fp32", 3.5, 3.5),
+    "wide_tf32": ("TF32", "tf32", 3.0, 2.5),
+}
+WIDE_BATCHES = 500
+MOST_OF_FLOOR = 1.25
+MOST_THROTTLED_IDLE = 0.01
+# Of each batch; what is smaller is left out.
+WIDE_KERNELS = ("adam_rows 250000x1024", "adam 102400000", "csr_forward 128x250000x1024",
+                "softmax_loss 128x200000", "softmax_gradient 128x200000")  # fmt: skip
+WIDE_PRODUCTS = ("forward", "weight_gradient", "input_gradient")  # of the last layer
+
+
+def wide_floor_s(evidence, short):
+    """Returns the seconds that the batches' kernels take by the floors that `bench` found in this
+    run, or None without them."""
+    figures = figures_of(evidence, "bench")
+    timed = (figures or {}).get("kernels", [])
+    floors = {f"{one['name']} {one['shape']}": one["floor_us"] for one in timed}
+    wanted = WIDE_KERNELS + tuple(f"{product}_{short} {LAST_LAYER}" for product in WIDE_PRODUCTS)
+    if not all(name in floors for name in wanted):
+        return None
+    return sum(floors[name] for name in wanted) * WIDE_BATCHES / 1e6
+
+
+def judge_wide(evidence, name):
+    _, short, on_h100, on_h200 = WIDE[name]
+
+    def judge_it(figures, step):
+        run = figures["result"]
+        seconds = run["seconds"]
+        most = on_h200 if "H200" in device_name(evidence) else on_h100
+        whole = run["outcome"] == "finished" and run["batches"] == WIDE_BATCHES
+        took = f"{number(seconds, 2)} s for {run['batches']} batches, {run['outcome']}"
+        time = met_if(whole and seconds <= most), f"{took}; at most {number(most, 1)} s"
+        floor_s = wide_floor_s(evidence, short)
+        floor = LEFT_OUT, "bench did not time its kernels"
+        if floor_s is not None:
+            ratio = seconds / floor_s
+            figure = f"{number(ratio, 2)} times {number(floor_s, 2)} s"
+            floor = met_if(whole and ratio <= MOST_OF_FLOOR), figure
+        idle = run["throttle_caused_idle"]["share"]
+        throttled = met_if(whole and idle <= MOST_THROTTLED_IDLE), percent(idle, 1)
+        return unless_failed([time, floor, throttled], step)
+
+    return judge_it
+
+
+def wide_section(figures):
+    run = figures["result"]
+    rows = ["batches/s|time|idle|copied to the device|staging|peak reserved|precision@1, test".split("|")]
+    rows.append([
+        number(run["batches_per_second"], 1), f"{number(run['seconds'], 2)} s",
+        percent(run["idle_share"], 1), size(run["copied_to_device"]["bytes"]),
+        size(run["staging_bytes"]), size(run["peak_reserved_bytes"]), percent(run["test_accuracy"], 1),
+    ])  # fmt: skip
+    return f"{code(figures['settings'])}\n\n{markdown_table(rows)}\n"
+
+
 # --- What a recording costs weir-train: tools/gpu_check/timeline_cost ---------------------------
 
 MOST_COST = 1.03  # time with a recording / time without
@@ -1059,8 +1122,9 @@ def read_summary(summary):
         for passed in device["passed"]:
             if passed["counted"] is not True:
                 continue
-            # Only the driver can serve these: a graph's allocations are its own nodes.
-            if passed["kind"] in ("modules", "contexts", "graphs"):
+            # Weir cannot lay these out: a graph's allocations are its own nodes, and who maps memory
+            # by handles chooses the addresses (JAX's own allocators).
+            if passed["kind"] in ("modules", "contexts", "graphs", "mappable"):
                 weir.other += passed["sum_bytes"]
             else:
                 weir.passed += passed["sum_bytes"]
@@ -1329,6 +1393,15 @@ def judge(evidence):
             title=f"{title}: ",
         )
     check("bench", judge_bench, "each kernel's time over its floor is within its bound")
+    for step, (precision, _, _, _) in WIDE.items():
+        check(
+            step,
+            judge_wide(evidence, step),
+            f"{WIDE_BATCHES} batches end in time",
+            f"at most {number(MOST_OF_FLOOR, 2)} times the floor of their kernels",
+            f"throttling leaves the device idle at most {percent(MOST_THROTTLED_IDLE, 0)} of the time",
+            title=f"wide network, {precision}: ",
+        )
     check("facts", judge_facts, "what only a GPU can tell is answered, and as Weir counts on")
     check(
         "traces",
@@ -1418,6 +1491,7 @@ def page(evidence, verdicts, json_name):
         "\n## Policies\n\n",
         *(policies(name, title) for name, title in COMPARISONS.items()),
         sections("Kernels", bench=kernels_section),
+        sections("Wide network", **dict.fromkeys(WIDE, wide_section)),
         sections("Unmodified programs", programs=programs_section),
         sections("Facts", facts=facts_section),
         sections("Traces", traces=traces_section),

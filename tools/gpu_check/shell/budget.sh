@@ -3,26 +3,28 @@
 # shellcheck shell=bash disable=SC2034  # for tools/gpu-check
 
 # What tools/gpu-check runs by default, in this order.
-steps=(tests compare_x1_drawn compare_x1_ring compare_x16_drawn compare_x16_ring bench facts traces
-  timeline timeline_cost timeline_programs memcheck racecheck)
+steps=(tests compare_x1_drawn compare_x1_ring compare_x16_drawn compare_x16_ring bench wide_float32
+  wide_tf32 facts traces timeline timeline_cost timeline_programs memcheck racecheck)
 
 # Guaranteed seconds of each part of a call. Those of a call must add up to at most limit_s:
-# --dry-run checks it. Pessimistic guesses: no GPU has run any of it (unverified).
+# --dry-run checks it. From some to three times what an H100 took (docs/gpu-check.md).
 declare -A share=(
   [info]=25
-  [tests]=60
+  [tests]=50
   [compare_x1_drawn]=30
-  [compare_x1_ring]=30
-  [compare_x16_drawn]=50
-  [compare_x16_ring]=50
-  [bench]=35
-  [facts]=20
-  [traces]=35
+  [compare_x1_ring]=40
+  [compare_x16_drawn]=40
+  [compare_x16_ring]=40
+  [bench]=15
+  [wide_float32]=10
+  [wide_tf32]=10
+  [facts]=15
+  [traces]=20
   [timeline]=8
   [timeline_cost]=20
-  [timeline_programs]=12
-  [memcheck]=45
-  [racecheck]=40
+  [timeline_programs]=25
+  [memcheck]=50
+  [racecheck]=60
   [warm_up]=45
   [programs]=380
   [report]=10

@@ -9,6 +9,7 @@ tests='*'
 x1="--batches 2000 --no-search"
 x16="--width-factor 16 --batches 40 --rounds 2 --no-search"
 bench_flags=
+wide="--batches 500 --readers 8"
 traces='bench/traces/*.csv.gz'
 trace_settings=()
 timeline_flags=
@@ -34,6 +35,7 @@ on_standin() {
   x1="--small --batches 20 --rounds 1 --no-search"
   x16="--small --width-factor 2 --batches 10 --rounds 1 --no-search"
   bench_flags=--small
+  wide="--scale 0.001 --batches 5 --test-batches 1"
   trace_settings=(env WEIR_STANDIN_ADDRESSES_ONLY=1)  # a replay touches no memory
   # The toolkit's CUPTI cannot use the stand-in, which has none of its own.
   export WEIR_CUPTI=/there-is-none-on-the-stand-in

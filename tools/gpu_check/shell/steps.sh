@@ -160,6 +160,11 @@ run_step() {
     tests) step_tests ;;
     compare_*) step_compare "$1" ;;
     bench) figures=$run/bench.json step bench "$program" bench --json - ${bench_flags:+"$bench_flags"} ;;
+    wide_*)
+      # shellcheck disable=SC2086  # several words
+      figures=$run/$1.json step "$1" "$program" train wide --device cuda --precision "${1#wide_}" \
+        $wide --json -
+      ;;
     facts) figures=$run/facts.json step facts "$program" facts ;;
     traces) step_traces ;;
     timeline)
