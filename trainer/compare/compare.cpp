@@ -203,7 +203,13 @@ class Experiment {
     round % 2 == 0 ? run_reference() : run_plain();
     std::vector<TrainResult> ours;
     for (const auto& [variant, runs] : variants) {
-      ours.push_back(run(variant.applied_to(settings_.train), variant.name + suffix));
+      TrainSettings one = variant.applied_to(settings_.train);
+      // Static memory shows the host's time. An arena beside what the first batch took would need
+      // another budget than the policies.
+      if (variant.memory != StaticMemory::kNone) {
+        one.pool.budget = reference_settings(settings_.train).pool.budget;
+      }
+      ours.push_back(run(one, variant.name + suffix));
     }
     round % 2 == 0 ? run_plain() : run_reference();
     if (stopped()) return;
