@@ -23,7 +23,7 @@ struct Sizes {
   std::size_t last = 0;
   int runs = 0;
 };
-constexpr Sizes kMeasured{{.m = 128, .k = 250'000, .n = 1024}, 500, 512 * 200'000, 21};
+constexpr Sizes kMeasured{{.m = 128, .k = 250'000, .n = 1024}, 500, std::size_t{512} * 200'000, 21};
 constexpr Sizes kSmall{{.m = 4, .k = 100, .n = 32}, 10, 999, 3};
 
 constexpr double kFloat = sizeof(float);
