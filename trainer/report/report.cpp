@@ -20,7 +20,6 @@ using run_figures::result_json;
 using run_figures::Rows;
 using run_figures::seconds;
 using run_figures::stalls_by_cause;
-using run_figures::static_memory;
 using run_figures::target;
 using run_figures::timeline_json;
 
