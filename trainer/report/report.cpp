@@ -20,6 +20,7 @@ using run_figures::result_json;
 using run_figures::Rows;
 using run_figures::seconds;
 using run_figures::stalls_by_cause;
+using run_figures::static_memory;
 using run_figures::target;
 using run_figures::timeline_json;
 
@@ -165,6 +166,9 @@ std::string format_run(const TrainSettings& settings, const TrainResult& result)
             {"peak held", format_bytes(result.pool.held.peak)},
             {"host staging", format_bytes(result.staging)},
             {"most in flight", format_count(result.admission.most_submitted, "batch", "es")}};
+  if (result.static_memory) {
+    rows.push_back({"static memory", static_memory(*result.static_memory)});
+  }
   run_figures::add_throttling(rows, settings.policy, result);
   if (result.mean_loss) rows.push_back({"mean loss", format_number(*result.mean_loss, 6)});
   if (settings.data != nullptr) rows.push_back({"test accuracy", accuracy(result)});
