@@ -57,10 +57,10 @@ class StaticRig {
     return s.hits + s.misses + s.handovers;
   }
 
+  Places places;  // written on the device's thread, so it outlives the rig; read once that is idle
   Rig rig;
   Submitter submitter;
   StaticBatch batch{submitter};
-  Places places;  // written on the device's thread; read once it is idle
 };
 
 TEST(StaticBatch, HasItsAddressesFromTheSecondBatchOnAndThenNoCallOfThePool) {
