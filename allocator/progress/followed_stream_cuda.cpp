@@ -1,3 +1,5 @@
+// One file: each function here changes the one queue of marks, under its lock.
+
 #include "allocator/progress/followed_stream_cuda.hpp"
 
 #include <algorithm>
@@ -150,8 +152,10 @@ FollowedCudaStream::Mark* FollowedCudaStream::covering(std::uint64_t sequence) n
 }
 
 FollowedCudaStream::Mark* FollowedCudaStream::sleeper() noexcept {
-  for (Mark& mark : marks_.fences()) {
-    if (mark.wait == CudaEventWait::kSleeps && !mark.events.empty()) return &mark;
+  if (open_sleepers_ != 0) {  // the queue may be a thousand marks long
+    for (Mark& mark : marks_.fences()) {
+      if (mark.wait == CudaEventWait::kSleeps && !mark.events.empty()) return &mark;
+    }
   }
   if (!spacing_.soon(marks_.fences().size())) return nullptr;
   CudaEvents::Events event;

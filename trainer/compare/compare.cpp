@@ -269,8 +269,8 @@ void CompareSettings::fit_to_model() {
     budget.value.bytes += footprint(train) - before;
     return;
   }
-  // A GPU's own queue ends after some hundred operations, so that unbounded is only a few batches
-  // ahead.
+  // A GPU's own queue ends after some thousand operations, so that unbounded is at most some thirty
+  // batches ahead.
   constexpr std::uint64_t kMoreBatches = 2;
   constexpr Bytes kLeast = mib(1);  // of each, for what is smaller than a row
   const Bytes inputs = block(train, train.batch_size.value, train.widths.front());

@@ -73,8 +73,8 @@ class DeviceTest : public ::testing::Test {
 
 using DeviceWhileHeld = DeviceTest;
 
-/// Steps for one stream while it is held. A GPU's queue has an end: an H100's took fewer than 200
-/// before the call that enqueues waited for room (docs/cuda.md).
+/// Steps for one stream while it is held. Few: a GPU's queue has an end (docs/cuda.md), and a call
+/// that finds it full waits for the device.
 constexpr int kSteps = 20;
 
 TEST_F(DeviceWhileHeld, WorkRunsLateAndInOrder) {
