@@ -52,11 +52,11 @@ struct TimeUnit {
 constexpr std::array kUnits{TimeUnit{"h", std::chrono::hours(1)},
                             TimeUnit{"min", std::chrono::minutes(1)},
                             TimeUnit{"s", std::chrono::seconds(1)}};
-constexpr std::uint64_t kMost = 1'000'000'000;
+constexpr std::uint64_t kMostUnits = 1'000'000'000;
 
 std::optional<std::uint64_t> count_of(std::string_view text) {
   const auto count = parse_whole(text);
-  return count && *count > 0 && *count <= kMost ? count : std::nullopt;
+  return count && *count > 0 && *count <= kMostUnits ? count : std::nullopt;
 }
 
 /// Sets one of the two conditions. Returns whether `text` is one that is not yet set.
@@ -65,7 +65,7 @@ bool add_condition(CheckpointSchedule& schedule, std::string_view text) {
     if (!text.ends_with(name)) continue;
     const auto count = count_of(text.substr(0, text.size() - name.size()));
     // 290 years in nanoseconds are the most that there are.
-    if (!count || schedule.time.count() != 0 || *count > kMost / 3600) return false;
+    if (!count || schedule.time.count() != 0 || *count > kMostUnits / 3600) return false;
     schedule.time = seconds * *count;
     return true;
   }

@@ -61,9 +61,9 @@ std::vector<std::size_t> parse_hidden(std::string_view name, std::string_view te
 }
 
 double parse_scale(std::string_view name, std::string_view text) {
-  constexpr double kMost = 16;
+  constexpr double kMostScale = 16;
   const auto scale = parse_decimal(text);
-  if (!scale || !(*scale > 0) || *scale > kMost) {
+  if (!scale || !(*scale > 0) || *scale > kMostScale) {
     refuse(name, text, "a number above 0 and at most 16, such as 0.02");
   }
   return *scale;
