@@ -14,7 +14,7 @@ wrong() {
 }
 
 listed=$("$run" --list)
-for topic in admission checkpoint handover log optimizer peers policy pool sparse sparse-data staging submit swap-in fragmentation oom timelines swap-in-pools; do
+for topic in admission checkpoint handover log optimizer peers policy pool sparse sparse-data staging submit swap-in fragmentation oom timelines swap-in-pools faq; do
   grep -qx "$topic" <<<"$listed" || wrong "--list names $topic"
 done
 grep -qx gpu <<<"$listed" && wrong "--list names no topic that weir-bench does not have"
@@ -50,6 +50,32 @@ grep -Eq '^weir-train, .*x +>= 0.98 +(met|MISSED)$' <<<"$table" ||
 table=$("$run" --quick swap-in-pools) || wrong "which pool is right for which requests is measured"
 grep -Eq '^2,000 at random +2000 +[0-9]+, [0-9.]+, [0-9.]+x .*p, ' <<<"$table" ||
   wrong "swap-in-pools has a row for tensors at random, and the pages that paged maps"
+table=$("$run" --quick faq) || wrong "the answers of docs/faq.md are measured"
+mapfile -t questions < <(sed -n 's/^## \(.*?\)$/\1/p' "${run%/*}/../docs/faq.md")
+((${#questions[@]} == 9)) || wrong "docs/faq.md has nine questions, not ${#questions[@]}"
+for number in "${!questions[@]}"; do
+  question="$((number + 1)) ${questions[number]}"
+  grep -A 1 -Fx "$question" <<<"$table" | grep -Eq '^  .* +.*[0-9]' ||
+    wrong "faq has figures for '$question'"
+done
+grep -Eq '^  throttled +[0-9.]+ us to submit a batch, held back for [0-9.]+ [mu]s; [0-9]+ batches/s; finished, ' <<<"$table" ||
+  wrong "faq has the time of the host and the rate"
+grep -Eq '^  2 threads, 2 streams +[0-9]+ operations: 0 late .*, 0 lost; 1 result of 4 runs$' <<<"$table" ||
+  wrong "a tensor's order is kept"
+grep -Eq '^  reader of 3 ms, barrier +[0-9.]+ ms a batch; device idle [0-9.]+%: ' <<<"$table" ||
+  wrong "faq has the cost of a barrier and the idle time"
+grep -Eq '^  product, 1 MiB +1 queued: [0-9.]+ ms; 4 queued: .*; 64 queued: [0-9.]+ ms$' <<<"$table" ||
+  wrong "faq has the time of an operation by the batches queued"
+grep -Eq '^  of 16, throttled, 64MiB +finished, [0-9]+ batch' <<<"$table" || wrong "faq runs small batches in a budget"
+grep -Eq '^  large copies +device idle .*; compute busy [0-9.]+%, copies [0-9.]+%$' <<<"$table" ||
+  wrong "faq has the streams of a device that waits for copies"
+grep -Eq '^  fp16, batches of 1 +loss .*; 1 step skipped, scale 32768$' <<<"$table" ||
+  wrong "a step that overflows is skipped, and halves the scale"
+grep -Eq '^  its timeline +peak reserved [0-9.]+ MiB; largest holder ' <<<"$table" || wrong "faq has the memory of a run"
+status=0
+python3 -B "${run%/*}/faq/faq.py" "$scratch" >"$scratch/out" 2>"$scratch/err" || status=$?
+((status == 1)) || wrong "a folder without programs exits 1, not $status"
+[[ $(wc -l <"$scratch/err") == 1 ]] || wrong "a folder without programs gets one line"
 status=0
 "$run" --quick --upstream nonsense oom >"$scratch/out" 2>"$scratch/err" || status=$?
 ((status == 2)) || wrong "an unknown upstream exits 2, not $status"

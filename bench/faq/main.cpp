@@ -1,0 +1,192 @@
+// weir-faq: measures answers of docs/faq.md. Usually called by bench/run faq.
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "allocator/base/error.hpp"
+#include "bench/faq/cache.hpp"
+#include "bench/faq/made_run.hpp"
+#include "bench/faq/order.hpp"
+#include "kernels/blas/blas.hpp"
+#include "scheduler/admission/policy.hpp"
+#include "tools/program/command_line.hpp"
+#include "tools/program/median.hpp"
+#include "tools/program/numbers.hpp"
+#include "tools/program/run_main.hpp"
+#include "tools/program/standard_streams.hpp"
+#include "tools/program/table.hpp"
+#include "tools/timeline/begin.hpp"
+
+namespace weir::bench {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr std::array<Policy, 4> kPolicies{Policy::kUnbounded, Policy::kBackstop, Policy::kThrottled,
+                                          Policy::kBarrier};
+
+struct Flags {
+  std::string read = "0";
+  std::string copy = "400";
+  std::string launch = "0";
+  std::string compute = "2000";
+  std::string operations = "1";
+  std::string batches = "200";
+  std::string policy = "throttled";
+  std::string timeline;
+  std::string repeats = "3";
+};
+
+std::uint64_t whole(const std::string& flag, const std::string& text, std::uint64_t least,
+                    std::uint64_t most) {
+  const auto value = parse_whole(text);
+  if (!value || *value < least || *value > most) {
+    refuse(flag, text,
+           "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return *value;
+}
+
+std::chrono::microseconds time(const std::string& flag, const std::string& text) {
+  return std::chrono::microseconds(whole(flag, text, 0, 1'000'000));
+}
+
+std::string share(std::chrono::nanoseconds part, std::chrono::nanoseconds all) {
+  return format_number(100.0 * static_cast<double>(part.count()) / static_cast<double>(all.count()),
+                       1) +
+         "%";
+}
+
+int print_made_run(const Flags& flags) {
+  const MadeTimes times{.read = time("--read", flags.read),
+                        .copy = time("--copy", flags.copy),
+                        .launch = time("--launch", flags.launch),
+                        .compute = time("--compute", flags.compute),
+                        .operations = whole("--operations", flags.operations, 1, 1000)};
+  const Policy policy = parse_policy("--policy", flags.policy);
+  const std::uint64_t batches = whole("--batches", flags.batches, 1, 100'000);
+  timeline::TimelineSettings settings;
+  if (!flags.timeline.empty()) {
+    settings.file = {timeline::parse_timeline_file("--timeline", flags.timeline), "--timeline"};
+  }
+  timeline::Recorder* const recorder =
+      timeline::record_program(settings, {.gpu = false, .required = true});
+  const MadeRunFigures figures = run_made(times, policy, batches);
+  if (recorder != nullptr) (void)recorder->finish();
+  const double each = static_cast<double>(figures.time.count()) / static_cast<double>(batches);
+  std::fputs(format_table({{"policy", flags.policy},
+                           {"batches", flags.batches},
+                           {"time of a batch", format_nanoseconds(each)},
+                           {"copying", share(figures.copying, figures.time)},
+                           {"computing", share(figures.computing, figures.time)},
+                           {"most in flight", format_count(figures.most_in_flight, "batch", "es")}})
+                 .c_str(),
+             stdout);
+  return 0;
+}
+
+/// Returns 1 if an order was not kept.
+int print_order(const Flags& flags) {
+  const std::uint64_t batches = whole("--batches", flags.batches, 1, 2000);  // all may be queued
+  const std::uint64_t repeats = whole("--repeats", flags.repeats, 1, 100);
+  Rows rows{{"policy", "operations", "late for their tensor", "overtaken by others", "lost",
+             "hash of the results"}};
+  std::set<std::uint64_t> hashes;
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < repeats; ++i) {
+    for (const Policy policy : kPolicies) {
+      const OrderFigures figures = run_order(policy, batches);
+      hashes.insert(figures.hash);
+      wrong += figures.late + figures.lost;
+      rows.push_back({std::string(to_string(policy)), std::to_string(figures.operations),
+                      std::to_string(figures.late), std::to_string(figures.overtaken),
+                      std::to_string(figures.lost), format_hex(figures.hash, 16)});
+    }
+  }
+  std::fputs(format_table(rows, "lrrrrl").c_str(), stdout);
+  if (wrong == 0 && hashes.size() == 1) return 0;
+  std::fputs("weir-faq: an order was not kept\n", stderr);
+  return 1;
+}
+
+std::string miss_text(const CacheFigures& figures) {
+  return figures.misses ? format_number(*figures.misses, 0) : "not counted: " + figures.refusal;
+}
+
+int print_cache(const Flags& flags) {
+  constexpr std::array<std::uint64_t, 4> kDepths{1, 4, 16, 64};
+  const std::uint64_t operations = whole("--operations", flags.operations, 1, 100'000);
+  const std::uint64_t repeats = whole("--repeats", flags.repeats, 1, 100);
+  reserve_blas_memory();
+  set_blas_threads(1);
+  Rows rows{{"operation", "batch", "queued", "time", "to 1 queued", "cache misses"}};
+  for (const CacheOperation operation : {CacheOperation::kAdd, CacheOperation::kProduct}) {
+    for (const Bytes batch : {kib(64), mib(1)}) {
+      std::array<std::vector<double>, kDepths.size()> times;
+      std::array<CacheFigures, kDepths.size()> last;
+      // In turn, so that other load on the machine affects all alike.
+      for (std::uint64_t i = 0; i < repeats; ++i) {
+        for (std::size_t at = 0; at < kDepths.size(); ++at) {
+          last.at(at) = run_cache({.operation = operation, .batch = batch, .depth = kDepths.at(at)},
+                                  operations);
+          times.at(at).push_back(last.at(at).seconds);
+        }
+      }
+      const double one = median(times.front());
+      for (std::size_t at = 0; at < kDepths.size(); ++at) {
+        const double here = median(times.at(at));
+        rows.push_back({operation == CacheOperation::kAdd ? "add" : "product", format_bytes(batch),
+                        std::to_string(kDepths.at(at)), format_nanoseconds(1e9 * here),
+                        format_number(here / one, 2), miss_text(last.at(at))});
+      }
+    }
+  }
+  std::fputs(format_table(rows, "llrrrr").c_str(), stdout);
+  return 0;
+}
+
+int run_program(int argc, char** argv) {
+  CommandLine line(
+      "Measures answers of docs/faq.md on the cpu device; bench/run faq has them all.");
+  line.require_command();
+  Flags made;
+  Flags order;
+  Flags cache;
+  cache.operations = "64";
+  CommandLine& run = line.add_command("run", "a training loop whose times are made");
+  run.add("--read", made.read, "microseconds to read a batch, before it begins");
+  run.add("--copy", made.copy, "microseconds to copy a batch to the device");
+  run.add("--launch", made.launch, "microseconds of the program before each operation");
+  run.add("--compute", made.compute, "microseconds of an operation on the device");
+  run.add("--operations", made.operations, "operations of a batch");
+  run.add("--batches", made.batches, "batches to run");
+  run.add("--policy", made.policy, "throttled, backstop, unbounded or barrier");
+  run.add("--timeline", made.timeline, "record a timeline to this file");
+  CommandLine& two = line.add_command(
+      "order", "two threads and two streams: exits with 1 if a tensor's order is not kept");
+  two.add("--batches", order.batches, "batches of each thread");
+  two.add("--repeats", order.repeats, "runs of each policy");
+  CommandLine& queue =
+      line.add_command("cache", "the time of an operation, by the batches queued before it");
+  queue.add("--operations", cache.operations, "operations of a run, at least as many as queued");
+  queue.add("--repeats", cache.repeats, "runs of each; medians are shown");
+  if (const auto code = line.parse("weir-faq", argc, argv)) return *code;
+  require_standard_output();
+  const int code = run.named()   ? print_made_run(made)
+                   : two.named() ? print_order(order)
+                                 : print_cache(cache);
+  if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
+  return code;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) {
+  return weir::run_main("weir-faq", [&] { return weir::bench::run_program(argc, argv); });
+}
