@@ -55,7 +55,7 @@ mapfile -t questions < <(sed -n 's/^## \(.*?\)$/\1/p' "${run%/*}/../docs/faq.md"
 ((${#questions[@]} == 9)) || wrong "docs/faq.md has nine questions, not ${#questions[@]}"
 for number in "${!questions[@]}"; do
   question="$((number + 1)) ${questions[number]}"
-  grep -A 1 -Fx "$question" <<<"$table" | grep -Eq '^  .* +.*[0-9]' ||
+  grep -A 2 -Fx "$question" <<<"$table" | grep -Eq '^  .* +.*[0-9]' ||
     wrong "faq has figures for '$question'"
 done
 grep -Eq '^  throttled +[0-9.]+ us to submit a batch, held back for [0-9.]+ [mu]s; [0-9]+ batches/s; finished, ' <<<"$table" ||
@@ -72,6 +72,10 @@ grep -Eq '^  large copies +device idle .*; compute busy [0-9.]+%, copies [0-9.]+
 grep -Eq '^  fp16, batches of 1 +loss .*; 1 step skipped, scale 32768$' <<<"$table" ||
   wrong "a step that overflows is skipped, and halves the scale"
 grep -Eq '^  its timeline +peak reserved [0-9.]+ MiB; largest holder ' <<<"$table" || wrong "faq has the memory of a run"
+status=0
+"$1/bench/faq/weir-faq" run --copy -1 >"$scratch/out" 2>"$scratch/err" || status=$?
+((status == 2)) || wrong "weir-faq exits 2 for a bad time, not $status"
+grep -q "^weir-faq: --copy='-1'.*from 0 to" "$scratch/err" || wrong "the line says what is allowed"
 status=0
 python3 -B "${run%/*}/faq/faq.py" "$scratch" >"$scratch/out" 2>"$scratch/err" || status=$?
 ((status == 1)) || wrong "a folder without programs exits 1, not $status"

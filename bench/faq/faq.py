@@ -192,9 +192,11 @@ def small_batches(runs, quick, shared):
     rows = 512 if quick else 8192
     for batch in (16, 256):
         for policy, budget in (("unbounded", "1GiB"), ("unbounded", "64MiB"), ("throttled", "64MiB")):
-            line = f"{WIDE} --batch-size {batch} --batches {rows // batch} --policy {policy} --budget {budget}"
+            line = f"{WIDE} --readers 1 --batch-size {batch} --batches {rows // batch}"
+            line += f" --policy {policy} --budget {budget}"
             result = runs.figures(line, (FINISHED, OUT_OF_MEMORY))["result"]
-            yield f"of {batch}, {policy}, {budget}", peak(result)
+            idle_share = share(result["idle_share"])
+            yield f"of {batch}, {policy}, {budget}", f"{peak(result)}; device idle {idle_share}"
 
 
 def slow_device(runs, quick, shared):
