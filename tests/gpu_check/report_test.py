@@ -184,8 +184,11 @@ def wide():
     result = {"outcome": "finished", "batches": 500, "seconds": 0.4, "batches_per_second": 208.3,
               "idle_share": 0.005, "staging_bytes": MIB, "peak_reserved_bytes": 5 * MIB,
               "copied_to_device": {"bytes": MIB}, "test_accuracy": 0.6,
-              "throttle_caused_idle": {"share": 0.001}}  # fmt: skip
-    return {"settings": "settings: made up", "result": result}
+              "throttle_caused_idle": {"share": 0.001},
+              "copies_hidden": {"share": 0.992, "copying_ns": 12_500_000},
+              "host_memory": {"warm_up_batches": 26, "warm_up_bytes": 17 * MIB, "later_bytes": 0}}  # fmt: skip
+    timeline = {"file": "made up", "events": 100, "lost": 0, "note": ""}
+    return {"settings": "settings: made up", "result": result, "timeline": timeline}
 
 
 def recorded_run(setup, profiled=0, **more):
@@ -490,7 +493,7 @@ class Verdicts(Sampled):
     def test_a_run_that_has_everything_meets_everything(self):
         verdicts = report.judge(self.evidence)
         timelines, of_programs = 3 + 1 + 4, 2 * 7 + 3 + 1
-        self.assertEqual(len(verdicts), 3 + 5 * 4 + 1 + 2 * 3 + 1 + 2 + timelines + of_programs)
+        self.assertEqual(len(verdicts), 3 + 5 * 4 + 1 + 2 * 5 + 1 + 2 + timelines + of_programs)
         self.assertTrue(self.holds(), self.lines_not_met())
 
     def test_throttled_must_reach_its_share_of_unbounded(self):
@@ -835,6 +838,7 @@ class Traces(Sampled):
 
 class Wide(Sampled):
     TIME, FLOOR, IDLE = "float32: 500 batches", "float32: at most 1.25", "float32: throttling"
+    HIDDEN, PINNED = "float32: the device computes", "float32: no host memory"
 
     def setUp(self):
         super().setUp()
@@ -870,8 +874,37 @@ class Wide(Sampled):
 
     def test_a_run_that_did_not_finish_meets_nothing(self):
         self.result.update(outcome="out of memory in batch 2", batches=1)
-        for words in (self.TIME, self.FLOOR, self.IDLE):
+        for words in (self.TIME, self.FLOOR, self.IDLE, self.HIDDEN, self.PINNED):
             self.assertIn("NOT MET", self.found(words))
+
+    def test_copies_are_hidden_behind_the_devices_work(self):
+        self.assertEqual(self.found(self.HIDDEN), "met: 99.2% of 12.5 ms")
+        self.assertIn("| 99.2% of 12.5 ms | 17 MiB, 0 B later |", self.page())
+        self.result["copies_hidden"]["share"] = 0.949
+        self.assertEqual(self.found(self.HIDDEN), "NOT MET: 94.9% of 12.5 ms")
+        self.result["copies_hidden"]["share"] = 1
+        self.figures("wide_float32")["timeline"]["lost"] = 1
+        self.assertEqual(self.found(self.HIDDEN), "NOT MET: 100.0% of 12.5 ms; 1 event lost")
+
+    def test_nothing_is_said_of_copies_that_nobody_could_record(self):
+        self.result["copies_hidden"] = None
+        self.assertEqual(self.found(self.HIDDEN), "NOT MET: no copy was recorded")
+        self.figures("wide_float32")["timeline"]["note"] = "CUPTI was not found"
+        self.assertEqual(self.found(self.HIDDEN), "left out: CUPTI was not found")
+        self.figures("wide_float32")["timeline"] = None
+        self.assertEqual(self.found(self.HIDDEN), "left out: there is no timeline")
+
+    def test_what_is_pinned_later_is_not_met(self):
+        self.assertEqual(self.found(self.PINNED), "met: 17 MiB, 0 B later")
+        self.result["host_memory"]["later_bytes"] = MIB
+        self.assertEqual(self.found(self.PINNED), "NOT MET: 17 MiB, 1 MiB later")
+
+    def test_a_file_of_an_earlier_version_says_nothing_of_either(self):
+        del self.result["copies_hidden"], self.result["host_memory"]
+        del self.figures("wide_float32")["timeline"]
+        self.assertIn("left out", self.found(self.HIDDEN))
+        self.assertIn("left out", self.found(self.PINNED))
+        self.assertIn("| - | - |", self.page())
 
     def test_without_its_kernels_there_is_no_floor(self):
         self.figures("bench")["kernels"].pop()

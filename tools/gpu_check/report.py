@@ -887,6 +887,7 @@ WIDE = {
 WIDE_BATCHES = 500
 MOST_OF_FLOOR = 1.25
 MOST_THROTTLED_IDLE = 0.01
+LEAST_HIDDEN = 0.95  # of the time of copies to the device: it also computes meanwhile
 # Of each batch; what is smaller is left out.
 WIDE_KERNELS = ("adam_rows 250000x1024", "adam 102400000", "csr_forward 128x250000x1024",
                 "softmax_loss 128x200000", "softmax_gradient 128x200000")  # fmt: skip
@@ -923,18 +924,45 @@ def judge_wide(evidence, name):
             floor = met_if(whole and ratio <= MOST_OF_FLOOR), figure
         idle = run["throttle_caused_idle"]["share"]
         throttled = met_if(whole and idle <= MOST_THROTTLED_IDLE), percent(idle, 1)
-        return unless_failed([time, floor, throttled], step)
+        hidden = judge_hidden(run.get("copies_hidden"), figures.get("timeline"), whole)
+        pinned = LEFT_OUT, "the run did not say it"
+        if "host_memory" in run:
+            later = run["host_memory"]["later_bytes"]
+            pinned = met_if(whole and later == 0), pinned_figure(run["host_memory"])
+        return unless_failed([time, floor, throttled, hidden, pinned], step)
 
     return judge_it
 
 
+def judge_hidden(hidden, timeline, whole):
+    """Judges the copies by the run's timeline, which needs CUPTI. Events that were lost are copies
+    and kernels that are not in the share."""
+    if hidden is None:
+        why = (timeline or {}).get("note") if timeline else "there is no timeline"
+        return (LEFT_OUT, why) if why else (NOT_MET, "no copy was recorded")
+    met = whole and hidden["share"] >= LEAST_HIDDEN and timeline["lost"] == 0
+    lost = f"; {counted(timeline['lost'], 'event')} lost" if timeline["lost"] else ""
+    return met_if(met), hidden_figure(hidden) + lost
+
+
+def hidden_figure(hidden):
+    return f"{percent(hidden['share'], 1)} of {number(hidden['copying_ns'] / 1e6, 1)} ms"
+
+
+def pinned_figure(memory):
+    return f"{size(memory['warm_up_bytes'])}, {size(memory['later_bytes'])} later"
+
+
 def wide_section(figures):
     run = figures["result"]
-    rows = ["batches/s|time|idle|copied to the device|staging|peak reserved|precision@1, test".split("|")]
+    rows = ["batches/s|time|idle|copied to the device|copies hidden|host memory pinned|peak reserved|"
+            "precision@1, test".split("|")]  # fmt: skip
+    hidden, memory = run.get("copies_hidden"), run.get("host_memory")
     rows.append([
         number(run["batches_per_second"], 1), f"{number(run['seconds'], 2)} s",
         percent(run["idle_share"], 1), size(run["copied_to_device"]["bytes"]),
-        size(run["staging_bytes"]), size(run["peak_reserved_bytes"]), percent(run["test_accuracy"], 1),
+        hidden_figure(hidden) if hidden else "-", pinned_figure(memory) if memory else "-",
+        size(run["peak_reserved_bytes"]), percent(run["test_accuracy"], 1),
     ])  # fmt: skip
     return f"{code(figures['settings'])}\n\n{markdown_table(rows)}\n"
 
@@ -1400,6 +1428,8 @@ def judge(evidence):
             f"{WIDE_BATCHES} batches end in time",
             f"at most {number(MOST_OF_FLOOR, 2)} times the floor of their kernels",
             f"throttling leaves the device idle at most {percent(MOST_THROTTLED_IDLE, 0)} of the time",
+            f"the device computes during at least {percent(LEAST_HIDDEN, 0)} of the copies to it",
+            "no host memory is pinned once the readers have used all their buffers",
             title=f"wide network, {precision}: ",
         )
     check("facts", judge_facts, "what only a GPU can tell is answered, and as Weir counts on")

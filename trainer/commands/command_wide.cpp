@@ -141,14 +141,14 @@ class WideCommand {
     bar.clear();
     result.run.recording = recording.finish();
     if (compare_precision_) compare_with_float32(result, settings, stop);
-    const WideTasks tasks = read_tasks(result);
+    const WideTimeline timeline = read_wide_timeline(result);
     const int print_error =
-        json_.replaces_table() ? 0 : print(format_wide(settings, result, tasks));
+        json_.replaces_table() ? 0 : print(format_wide(settings, result, timeline));
     if (!result.run.report.empty()) {
       std::fprintf(stderr, "weir-train: %s\n", result.run.report.c_str());
     }
     say_diverged(diverged(result.run));
-    if (json) json->commit(wide_json(settings, result, tasks));
+    if (json) json->commit(wide_json(settings, result, timeline));
     require_printed(print_error);
     return exit_code(result.run.outcome, diverged(result.run));
   }

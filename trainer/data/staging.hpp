@@ -26,6 +26,11 @@ class Staging {
   /// Returns an unused buffer for `elements` floats or more. If the upstream has no room, waits for
   /// a copy out of a returned buffer. Throws OutOfMemory if there is none.
   [[nodiscard]] Buffer acquire(std::size_t elements);
+  /// Obtains `count` unused buffers for `elements` floats, or as many as the upstream has room for:
+  /// before work begins rather than in the middle of it.
+  void obtain(std::size_t count, std::size_t elements) {
+    buffers_.obtain(count, {elements * sizeof(float)});
+  }
   /// Returns a buffer. The copy out of it is done when `copied` is passed. Points are of one
   /// stream, in its order.
   void give_back(Buffer buffer, Point copied);
@@ -34,6 +39,8 @@ class Staging {
 
   /// Returns the memory obtained from the upstream, now and at most.
   [[nodiscard]] Gauge memory() const { return buffers_.reserved(); }
+  /// Returns all bytes that the upstream gave so far, also those that went back to it.
+  [[nodiscard]] Bytes obtained() const { return buffers_.obtained(); }
   /// Returns how often the upstream was asked for memory.
   [[nodiscard]] std::uint64_t upstream_calls() const { return buffers_.upstream_calls(); }
 

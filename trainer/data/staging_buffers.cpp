@@ -23,6 +23,14 @@ StagingBuffers::Buffer StagingBuffers::allocate(Bytes size) {
   }
 }
 
+void StagingBuffers::obtain(std::size_t count, Bytes size) {
+  for (; count != 0; --count) {
+    const Buffer buffer = grow(size);
+    if (buffer.pointer == nullptr) return;
+    deallocate(buffer);
+  }
+}
+
 void StagingBuffers::deallocate(Buffer buffer) noexcept {
   const Lock lock(mutex_);
   free_.insert(std::ranges::upper_bound(free_, buffer.size, {}, &Buffer::size), buffer);
@@ -46,6 +54,7 @@ StagingBuffers::Buffer StagingBuffers::grow(Bytes size) {
     free_.reserve(all_.size() + 1);  // first, so that every buffer in `all_` can be freed
     all_.push_back(buffer);
     reserved_.add(size);
+    obtained_ += size;
   } catch (...) {
     upstream_.deallocate(buffer.pointer, size);
     throw;
@@ -92,6 +101,11 @@ std::uint64_t StagingBuffers::releases_ended() const {
 Gauge StagingBuffers::reserved() const {
   const Lock lock(mutex_);
   return reserved_;
+}
+
+Bytes StagingBuffers::obtained() const {
+  const Lock lock(mutex_);
+  return obtained_;
 }
 
 std::uint64_t StagingBuffers::upstream_calls() const {

@@ -37,12 +37,16 @@ class StagingBuffers {
   /// the free buffers, all too small, to it, and waits for those that other threads are returning.
   /// The pointer is null if that does not help.
   [[nodiscard]] Buffer allocate(Bytes size);
+  /// Obtains `count` free buffers of `size` from the upstream, or as many as it has room for.
+  void obtain(std::size_t count, Bytes size);
   void deallocate(Buffer buffer) noexcept;
   /// Returns the free buffers smaller than `size` to the upstream. False if there are none.
   bool release_below(Bytes size);
 
   /// Returns the bytes from the upstream, now and at most.
   [[nodiscard]] Gauge reserved() const;
+  /// Returns all bytes that the upstream gave so far, also those that went back to it.
+  [[nodiscard]] Bytes obtained() const;
   /// Returns how often the upstream was asked, including refused requests.
   [[nodiscard]] std::uint64_t upstream_calls() const;
 
@@ -59,6 +63,7 @@ class StagingBuffers {
   std::vector<Buffer> all_ WEIR_GUARDED_BY(mutex_);
   std::vector<Buffer> free_ WEIR_GUARDED_BY(mutex_);  ///< by size; its capacity covers all
   Gauge reserved_ WEIR_GUARDED_BY(mutex_);
+  Bytes obtained_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t upstream_calls_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t releasing_ WEIR_GUARDED_BY(mutex_) = 0;       ///< releases under way
   std::uint64_t releases_ended_ WEIR_GUARDED_BY(mutex_) = 0;  ///< releases that ended

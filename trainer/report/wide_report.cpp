@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "allocator/base/version.hpp"
+#include "scheduler/device/device_kind.hpp"
 #include "tools/program/json_text.hpp"
 #include "tools/program/table.hpp"
 #include "tools/timeline/files/read.hpp"
@@ -47,6 +47,32 @@ std::string nanoseconds(std::uint64_t time) {
   return format_nanoseconds(static_cast<double>(time));
 }
 
+double share_of(const timeline::HiddenCopies& copies) {
+  return static_cast<double>(copies.hidden) / static_cast<double>(copies.copying);
+}
+
+std::string hidden(const timeline::HiddenCopies& copies) {
+  return percent(share_of(copies)) + " of " + nanoseconds(copies.copying) +
+         " of copying to the device";
+}
+
+/// Null if nothing is known of them.
+json hidden_json(const timeline::HiddenCopies& copies) {
+  if (copies.copying == 0) return nullptr;
+  return {{"share", share_of(copies)}, {"copying_ns", copies.copying}};
+}
+
+std::string describe(const HostMemoryFigures& memory) {
+  return format_bytes(memory.warm_up) + " in the first " +
+         format_count(memory.warm_up_batches, "batch", "es") + ", " + format_bytes(memory.later) +
+         " later";
+}
+
+/// Host memory is pinned for other devices.
+bool on_host(const WideSettings& settings) {
+  return kind_of(parse_device_id(settings.train.device.value)).on_host;
+}
+
 std::string memory_table(const WideSettings& settings, const WideResult& result) {
   const MemoryInfo& m = result.memory;
   return format_table(
@@ -76,7 +102,7 @@ std::string task_table(const timeline::TaskTable& table) {
   return format_table(rows, "lrrrrrrr");
 }
 
-json tasks_json(const WideTasks& tasks) {
+json tasks_json(const std::vector<timeline::TaskTable>& tasks) {
   json all = json::array();
   for (const timeline::TaskTable& table : tasks) {
     json rows = json::array();
@@ -165,16 +191,25 @@ std::string in_float32(const PrecisionFigures& other, const TrainResult& run) {
 
 }  // namespace
 
-WideTasks read_tasks(const WideResult& result) {
+WideTimeline read_wide_timeline(const WideResult& result) {
   if (!result.run.recording || result.run.recording->file.empty()) return {};
   const timeline::Timeline read = timeline::read_timeline(result.run.recording->file);
-  WideTasks tasks;
+  WideTimeline all;
   for (const timeline::Process& process : read.processes) {
-    WideTasks tables = timeline::task_tables(timeline::Index(process));
+    const timeline::Index index(process);
+    const std::uint64_t zero = process.info.monotonic_ns;
+    const timeline::Span measured{timeline::less_or_zero(result.run.measured_from, zero),
+                                  timeline::less_or_zero(result.run.measured_to, zero)};
+    std::vector<timeline::TaskTable> tables = timeline::task_tables(index);
     tables.pop_back();  // of no device
-    std::ranges::move(tables, std::back_inserter(tasks));
+    for (timeline::TaskTable& table : tables) {
+      const auto copies = timeline::hidden_copies(index, table.device, measured);
+      all.copies.copying += copies.copying;
+      all.copies.hidden += copies.hidden;
+      all.tasks.push_back(std::move(table));
+    }
   }
-  return tasks;
+  return all;
 }
 
 std::string format_pace(const PaceLine& line) {
@@ -189,7 +224,7 @@ std::string format_network(const WideSettings& settings) {
 }
 
 std::string format_wide(const WideSettings& settings, const WideResult& result,
-                        const WideTasks& tasks) {
+                        const WideTimeline& timeline) {
   const TrainResult& run = result.run;
   const double rows_per_second =
       run.batches_per_second() * static_cast<double>(settings.train.batch_size.value);
@@ -202,9 +237,13 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
             {"rows/s", format_number(rows_per_second, 0)},
             {"device idle", percent(run.idle_share)},
             {"copied to the device", copies(result.to_device, run.seconds)},
-            {"copied to the host", copies(result.to_host, run.seconds)},
-            {"host staging", format_bytes(run.staging)},
-            {"most in flight", format_count(run.admission.most_submitted, "batch", "es")}};
+            {"copied to the host", copies(result.to_host, run.seconds)}};
+  if (timeline.copies.copying != 0) rows.push_back({"copies hidden", hidden(timeline.copies)});
+  rows.insert(rows.end(),
+              {{"host staging", format_bytes(run.staging)},
+               {on_host(settings) ? "host memory obtained" : "host memory pinned",
+                describe(result.host_memory)},
+               {"most in flight", format_count(run.admission.most_submitted, "batch", "es")}});
   run_figures::add_throttling(rows, settings.train.policy, run);
   if (settings.precision.value == Precision::kFp16) {
     rows.push_back({"loss scale", format_number(result.loss_scale, 0) + " at the end, " +
@@ -217,17 +256,22 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
   rows.push_back({"precision@1, test", test_hits(run)});
   if (result.float32) rows.push_back({"the same in float32", in_float32(*result.float32, run)});
   std::string text = format_table(rows) + "\n" + memory_table(settings, result);
-  for (const timeline::TaskTable& table : tasks) text += "\n" + task_table(table);
+  for (const timeline::TaskTable& table : timeline.tasks) text += "\n" + task_table(table);
   return text;
 }
 
 std::string wide_json(const WideSettings& settings, const WideResult& result,
-                      const WideTasks& tasks) {
+                      const WideTimeline& timeline) {
   const MemoryInfo& m = result.memory;
   json figures = run_figures::result_json(result.run);
   figures["parameters"] = result.parameters;
   figures["copied_to_device"] = copies_json(result.to_device, result.run.seconds);
   figures["copied_to_host"] = copies_json(result.to_host, result.run.seconds);
+  figures["copies_hidden"] = hidden_json(timeline.copies);
+  figures["host_memory"] = {{"pinned", !on_host(settings)},
+                            {"warm_up_batches", result.host_memory.warm_up_batches},
+                            {"warm_up_bytes", result.host_memory.warm_up.count},
+                            {"later_bytes", result.host_memory.later.count}};
   figures["memory"] = {{"budget_bytes", m.total.count},
                        {"reserved_bytes", m.reserved.count},
                        {"allocated_bytes", m.allocated.count},
@@ -251,7 +295,7 @@ std::string wide_json(const WideSettings& settings, const WideResult& result,
                {"widths", settings.widths()},
                {"policy", std::string(to_string(settings.train.policy.policy.value))},
                {"result", std::move(figures)},
-               {"tasks", tasks_json(tasks)},
+               {"tasks", tasks_json(timeline.tasks)},
                {"timeline", run_figures::timeline_json(result.run)}};
   return json_text(j);
 }

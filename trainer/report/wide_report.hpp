@@ -5,26 +5,29 @@
 #include <string>
 #include <vector>
 
+#include "tools/timeline/analysis/hidden_copies.hpp"
 #include "tools/timeline/analysis/tasks.hpp"
 #include "trainer/wide/wide_result.hpp"
 #include "trainer/wide/wide_settings.hpp"
 
 namespace weir {
 
-/// Time by task; empty without a timeline.
-using WideTasks = std::vector<timeline::TaskTable>;
+/// What only the run's timeline knows; empty without one.
+struct WideTimeline {
+  std::vector<timeline::TaskTable> tasks;  ///< time by task
+  timeline::HiddenCopies copies;           ///< of the measured time, on all devices
+};
 
-/// Reads the tasks back from the run's timeline, if it recorded one. Throws UsageError if that
-/// cannot be read.
-[[nodiscard]] WideTasks read_tasks(const WideResult& result);
+/// Reads it back from the file, if the run recorded one. Throws UsageError if that cannot be read.
+[[nodiscard]] WideTimeline read_wide_timeline(const WideResult& result);
 
 /// Returns `batch 50, time 1.23 s, …` in one line.
 [[nodiscard]] std::string format_pace(const PaceLine& line);
 /// Returns `network 250000 -> 1024 -> 512 -> 200000, 359,125,824 parameters`.
 [[nodiscard]] std::string format_network(const WideSettings& settings);
 [[nodiscard]] std::string format_wide(const WideSettings& settings, const WideResult& result,
-                                      const WideTasks& tasks);
+                                      const WideTimeline& timeline);
 [[nodiscard]] std::string wide_json(const WideSettings& settings, const WideResult& result,
-                                    const WideTasks& tasks);
+                                    const WideTimeline& timeline);
 
 }  // namespace weir

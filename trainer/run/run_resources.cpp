@@ -86,6 +86,12 @@ Bytes RunResources::staging() const {
   return bytes;
 }
 
+Bytes RunResources::sparse_staging_obtained() const {
+  Bytes bytes{};
+  for (const auto& reader : sparse_readers_) bytes += reader->staging_obtained();
+  return bytes;
+}
+
 void RunResources::collect(TrainResult& result) {
   result.pool = pool_.statistics();
   result.admission = scheduler_.admission();

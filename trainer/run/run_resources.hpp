@@ -48,6 +48,9 @@ class RunResources {
 
   [[nodiscard]] Bytes held() const { return pool_.pressure().held; }
   [[nodiscard]] Bytes staging() const;
+  /// Returns the host memory that the readers of sparse batches obtained so far, also what they
+  /// returned.
+  [[nodiscard]] Bytes sparse_staging_obtained() const;
   /// Returns the device time of a stream's tasks so far.
   [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role = StreamRole::kCompute) {
     return device_.backend().busy(role);

@@ -78,6 +78,8 @@ std::optional<StagingBuffers::Buffer> SparseReader::acquire(std::uint64_t index,
   // for an earlier one. The one whose turn it is gets memory or fails, so each wait here ends.
   while (turn_ != index && !is_unwanted(index)) changed_.wait(lock);
   while (!is_unwanted(index)) {
+    // With the first batch's those of all that are ahead, the one at hand and the one being copied.
+    const std::size_t others = room_ == 0 ? slots_.size() + 1 : 0;
     room_ = staging_room(words, room_);
     const std::size_t room = room_;
     const std::uint64_t moves = moves_;
@@ -87,6 +89,7 @@ std::optional<StagingBuffers::Buffer> SparseReader::acquire(std::uint64_t index,
     try {
       staging_.release_below(room);
       buffer = staging_.acquire(room);
+      staging_.obtain(others, room);
     } catch (const OutOfMemory&) {
       refusal = std::current_exception();
     }

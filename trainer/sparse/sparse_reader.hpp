@@ -64,6 +64,8 @@ class SparseReader {
   void give_back(const PackedBatch& batch, Point copied);
 
   [[nodiscard]] Bytes staging_memory() const { return staging_.memory().peak; }
+  /// Returns all host memory that was obtained so far, and on a GPU pinned, also what was returned.
+  [[nodiscard]] Bytes staging_obtained() const { return staging_.obtained(); }
   [[nodiscard]] std::uint64_t staging_upstream_calls() const { return staging_.upstream_calls(); }
 
  private:

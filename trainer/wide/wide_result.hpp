@@ -29,6 +29,14 @@ struct CopyFigures {
   double seconds = 0;  ///< that the copy stream was busy
 };
 
+/// Host memory that the training's readers obtained for their batches. On a GPU it is pinned, which
+/// stops the device each time.
+struct HostMemoryFigures {
+  std::uint64_t warm_up_batches = 0;  ///< after which the readers have used all their buffers
+  Bytes warm_up{};
+  Bytes later{};
+};
+
 /// What is compared between precisions.
 struct PrecisionFigures {
   std::optional<double> mean_loss;
@@ -42,6 +50,7 @@ struct WideResult {
   std::uint64_t parameters = 0;
   CopyFigures to_device;
   CopyFigures to_host;
+  HostMemoryFigures host_memory;
   MemoryInfo memory{};  ///< after the last batch
   std::vector<PaceLine> pace;
   std::optional<double> hit_share;  ///< of the training rows

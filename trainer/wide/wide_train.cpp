@@ -103,10 +103,11 @@ class WideRun {
     const std::vector<std::size_t> all = settings_.widths();
     return {.columns = all.front(), .classes = all.back()};
   }
+  /// Batches that the readers prepare ahead.
+  [[nodiscard]] std::size_t ahead() const { return settings_.readers.value + 1; }
   [[nodiscard]] SparseReader& reader(SparseSource source, std::uint64_t first) {
-    const std::size_t threads = settings_.readers.value;
-    return resources_.add_sparse_reader(std::move(source),
-                                        {.threads = threads, .ahead = threads + 1, .first = first});
+    return resources_.add_sparse_reader(
+        std::move(source), {.threads = settings_.readers.value, .ahead = ahead(), .first = first});
   }
 
   void train(WideNetwork& network, Checkpoints& checkpoints) {
@@ -160,12 +161,24 @@ class WideRun {
       }
       times.stop();
       ++result_.run.batches;
+      note_host_memory();
       result_.run.samples.push_back({resources_.held(), resources_.staging()});
       pace.after_batch(feed.rows());
       checkpoints.after_batch(done());
       if (hooks_.on_done) hooks_.on_done(done(), all);
     }
     if (done() < all) result_.run.outcome = Outcome::kInterrupted;
+  }
+
+  /// Call after each batch of the training.
+  void note_host_memory() {
+    HostMemoryFigures& memory = result_.host_memory;
+    const Bytes obtained = resources_.sparse_staging_obtained();
+    if (result_.run.batches <= 2 * ahead()) {
+      memory.warm_up_batches = result_.run.batches;
+      memory.warm_up = obtained;
+    }
+    memory.later = obtained - memory.warm_up;
   }
 
   void train_batch(WideNetwork& network, WideFeed& feed, Pace& pace) {

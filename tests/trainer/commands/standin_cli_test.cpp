@@ -45,6 +45,18 @@ TEST(StandinCli, ABudgetMayBeAShareOfTheGpu) {
   EXPECT_NE(child.err.find("budget 16 MiB"), std::string::npos) << child.err;
 }
 
+TEST(StandinCli, SaysHowMuchHostMemoryTheWideNetworkPinnedAndNothingOfCopiesThatNobodyRecorded) {
+  const Finished child = run_weir_train({"wide", "--device", "cuda", "--budget", "64MiB", "--scale",
+                                         "0.002", "--batch-size", "8", "--nnz", "10", "--batches",
+                                         "8", "--readers", "3", "--test-batches", "1"});
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  const std::size_t row = child.out.find("\nhost memory pinned  ");
+  ASSERT_NE(row, std::string::npos) << child.out;
+  EXPECT_NE(child.out.find(" in the first 8 batches, 0 B later\n", row), std::string::npos)
+      << child.out;
+  EXPECT_EQ(child.out.find("copies hidden"), std::string::npos) << child.out;
+}
+
 TEST(StandinCli, RefusesADriverThatIsTooOld) {
   const Finished child =
       run_weir_train(run_on({"--device", "cuda"}), {{"WEIR_STANDIN_DRIVER_VERSION", "11080"}});

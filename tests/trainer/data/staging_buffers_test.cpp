@@ -49,9 +49,23 @@ TEST(StagingBuffers, ReleasesBuffersThatAreTooSmallBeforeARequestFails) {
   EXPECT_NE(buffers.allocate(mib(6)).pointer, nullptr);
   EXPECT_EQ(buffers.reserved().current, mib(8));
   EXPECT_EQ(upstream.used(), mib(8));
+  EXPECT_EQ(buffers.obtained(), mib(2 + 3 + 6)) << "with what went back";
   EXPECT_EQ(buffers.allocate(mib(1)).pointer, nullptr) << "nothing is free";
   buffers.deallocate(kept);
   EXPECT_EQ(buffers.allocate(mib(2)).pointer, kept.pointer);
+}
+
+TEST(StagingBuffers, ObtainsFreeBuffersAheadAsLongAsThereIsRoom) {
+  MappedUpstream upstream(mib(8));
+  StagingBuffers buffers(upstream);
+  buffers.obtain(3, mib(2));
+  EXPECT_EQ(buffers.upstream_calls(), 3U);
+  const Buffer used = buffers.allocate(mib(2));
+  EXPECT_EQ(buffers.upstream_calls(), 3U);
+  buffers.obtain(5, mib(2));
+  EXPECT_EQ(buffers.upstream_calls(), 5U) << "one, and then a refusal";
+  EXPECT_EQ(buffers.reserved().current, mib(8));
+  buffers.deallocate(used);
 }
 
 TEST(StagingBuffers, ReleasesOnlyFreeBuffersBelowASize) {

@@ -138,7 +138,8 @@ TEST(SparseReader, ABatchThatTheFrontendStillHoldsIsWaitedFor) {
   MappedUpstream upstream(kib(1));
   SparseReader reader({upstream, progress}, numbered_source(), {.threads = 2, .ahead = 2});
   const PackedBatch held = reader.next();
-  while (reader.staging_upstream_calls() < 2) std::this_thread::yield();  // it was refused memory
+  // Of these the first batch had one, a buffer ahead was refused, and then the second batch.
+  while (reader.staging_upstream_calls() < 3) std::this_thread::yield();
   give_others_a_chance();
   EXPECT_EQ(number_of(held), 0U);
   reader.give_back(held, progress.enqueue(kPackedStream));
@@ -203,6 +204,23 @@ TEST(SparseReader, StagingIsConstantAlthoughBatchesVary) {
   EXPECT_LE(reader.staging_upstream_calls(), kInUse * growths);
   EXPECT_LE(reader.staging_memory(), Bytes{kInUse * room * sizeof(float)});
   EXPECT_GE(upstream.used(), Bytes{room * sizeof(float)});
+}
+
+TEST(SparseReader, ObtainsAllItsMemoryWithTheFirstBatch) {
+  MappedUpstream upstream(mib(64));
+  ManualProgress progress;
+  constexpr std::size_t kAhead = 3;
+  SparseReader reader({upstream, progress}, numbered_source(), {.threads = 2, .ahead = kAhead});
+  Point copied{};
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const PackedBatch batch = reader.next();
+    EXPECT_EQ(reader.staging_upstream_calls(), kAhead + 2) << "ahead, at hand and being copied";
+    if (i > 0) progress.pass(copied);
+    copied = progress.enqueue(kPackedStream);
+    reader.give_back(batch, copied);
+  }
+  EXPECT_EQ(reader.staging_obtained(), kib(1) * (kAhead + 2));
+  EXPECT_EQ(reader.staging_obtained(), reader.staging_memory());
 }
 
 TEST(SparseReader, BuffersThatBecameTooSmallGoBackToTheUpstream) {

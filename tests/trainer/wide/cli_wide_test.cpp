@@ -49,8 +49,9 @@ TEST(CliWide, PrintsItsNetworkItsPaceAndItsTables) {
   for (const char* line : {"\nbatch 10, time ", "\nbatch 20, time ", "increased memory "}) {
     EXPECT_NE(child.err.find(line), std::string::npos) << child.err;
   }
-  for (const char* part : {"copied to the device", "memory of", "time by task", "update rows",
-                           "sparse layer", "copy to device", "precision@1, test"}) {
+  for (const char* part :
+       {"copied to the device", "copies hidden", "host memory obtained", "memory of",
+        "time by task", "update rows", "sparse layer", "copy to device", "precision@1, test"}) {
     EXPECT_NE(child.out.find(part), std::string::npos) << child.out;
   }
   const auto figures = nlohmann::json::parse(read_file(json));
@@ -60,6 +61,21 @@ TEST(CliWide, PrintsItsNetworkItsPaceAndItsTables) {
   EXPECT_GT(figures["result"]["copied_to_device"]["bytes"], 0);
   EXPECT_EQ(figures["result"]["copied_to_host"]["bytes"], 16);
   EXPECT_GT(figures["tasks"].size(), 0U);
+  const auto& hidden = figures["result"]["copies_hidden"];
+  EXPECT_GT(hidden["copying_ns"], 0);
+  EXPECT_LE(hidden["copying_ns"].get<double>(), 1e9 * figures["result"]["seconds"].get<double>());
+  EXPECT_GE(hidden["share"], 0);
+  EXPECT_LE(hidden["share"], 1);
+  const auto& memory = figures["result"]["host_memory"];
+  EXPECT_EQ(memory["pinned"], false);
+  EXPECT_EQ(memory["warm_up_batches"], 6) << "twice what two readers have ahead";
+  EXPECT_GT(memory["warm_up_bytes"], 0);
+}
+
+TEST(CliWide, WithoutATimelineKnowsNothingOfHiddenCopies) {
+  const Finished child = run_weir_train(wide({"--batches", "3", "--json", "-"}));
+  ASSERT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_TRUE(nlohmann::json::parse(child.out)["result"]["copies_hidden"].is_null());
 }
 
 TEST(CliWide, MakesADataSetAndTrainsOnIt) {

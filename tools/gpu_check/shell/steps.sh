@@ -163,7 +163,7 @@ run_step() {
     wide_*)
       # shellcheck disable=SC2086  # several words
       figures=$run/$1.json step "$1" "$program" train wide --device cuda --precision "${1#wide_}" \
-        $wide --json -
+        $wide --timeline "$run/$1.pftrace" --json -
       ;;
     facts) figures=$run/facts.json step facts "$program" facts ;;
     traces) step_traces ;;

@@ -176,13 +176,7 @@ std::vector<Span> busy_spans(const Index& index, DeviceKey device) {
   const auto found = devices.find(device);
   if (found == devices.end()) return spans;
   for (const std::uint32_t place : found->second) {
-    const Span work = span_of(index.record(place));
-    if (work.length() == 0) continue;
-    if (spans.empty() || work.begin > spans.back().end) {
-      spans.push_back(work);
-    } else {
-      spans.back().end = std::max(spans.back().end, work.end);
-    }
+    add_in_order(spans, span_of(index.record(place)));
   }
   return spans;
 }

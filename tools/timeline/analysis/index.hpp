@@ -29,6 +29,15 @@ struct Span {
 [[nodiscard]] constexpr Span common(Span a, Span b) noexcept {
   return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
 }
+/// Adds a span that begins no earlier than those before to spans that are disjoint and in order.
+inline void add_in_order(std::vector<Span>& disjoint, Span next) {
+  if (next.length() == 0) return;
+  if (disjoint.empty() || next.begin > disjoint.back().end) {
+    disjoint.push_back(next);
+  } else if (next.end > disjoint.back().end) {
+    disjoint.back().end = next.end;
+  }
+}
 /// Returns the sum, or the largest number if it overflows.
 [[nodiscard]] constexpr std::uint64_t add_capped(std::uint64_t a, std::uint64_t b) noexcept {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;

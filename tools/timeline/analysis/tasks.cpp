@@ -58,21 +58,10 @@ void count(TaskRow& row, Span span, std::uint64_t own, std::uint64_t bytes) {
   row.bytes = add_capped(row.bytes, bytes);
 }
 
-/// Returns the direction in which a scheduler's stream copies; nothing for a compute stream.
-std::optional<TimelineCopy> direction_of(const StreamInfo& stream) {
-  if (stream.name.find("copy-in") != std::string::npos) return TimelineCopy::kToDevice;
-  if (stream.name.find("copy-out") != std::string::npos) return TimelineCopy::kFromDevice;
-  return std::nullopt;
-}
-
-RowKey key_of(const TimelineRecord& work, std::optional<TimelineCopy> stream_copies) {
+RowKey key_of(const StreamInfo& stream, const TimelineRecord& work) {
   if (work.kind == TimelineKind::kSet) return {TaskGroup::kSet, 0, 0};
-  if (work.kind == TimelineKind::kCopy) {
-    const bool known = work.detail <= static_cast<std::uint8_t>(TimelineCopy::kOnHost);
-    return {TaskGroup::kCopy, 0, known ? work.detail : std::uint8_t{0}};
-  }
-  if (work.kind == TimelineKind::kExecute && stream_copies)
-    return {TaskGroup::kCopy, 0, static_cast<std::uint8_t>(*stream_copies)};
+  if (const auto direction = copy_direction(stream, work))
+    return {TaskGroup::kCopy, 0, static_cast<std::uint8_t>(*direction)};
   return {TaskGroup::kOperation, work.name, 0};
 }
 
@@ -88,11 +77,10 @@ TaskTable table_of(const Index& index, DeviceKey device) {
   Rows rows;
   for (const StreamInfo& stream : index.streams()) {
     if (stream.device != device) continue;
-    const auto copies = direction_of(stream);
     OwnTimes own(index);
     for (const std::uint32_t place : stream.records) {
       const TimelineRecord& work = index.record(place);
-      const RowKey key = key_of(work, copies);
+      const RowKey key = key_of(stream, work);
       TaskRow& row = rows.of(key, name_of(index.process(), key));
       if (key.group == TaskGroup::kCopy) row.direction = static_cast<TimelineCopy>(key.detail);
       const std::uint64_t time = own.add(span_of(work));
@@ -159,6 +147,19 @@ TaskTable table_of_host(const Index& index) {
 }
 
 }  // namespace
+
+std::optional<TimelineCopy> copy_direction(const StreamInfo& stream,
+                                           const TimelineRecord& work) noexcept {
+  if (work.kind == TimelineKind::kCopy) {
+    const bool known = work.detail <= static_cast<std::uint8_t>(TimelineCopy::kOnHost);
+    return known ? static_cast<TimelineCopy>(work.detail) : TimelineCopy::kOther;
+  }
+  // Of the scheduler's streams the copying ones do nothing else.
+  if (work.kind != TimelineKind::kExecute) return std::nullopt;
+  if (stream.name.find("copy-in") != std::string::npos) return TimelineCopy::kToDevice;
+  if (stream.name.find("copy-out") != std::string::npos) return TimelineCopy::kFromDevice;
+  return std::nullopt;
+}
 
 std::string_view to_string(TimelineCopy direction) noexcept {
   switch (direction) {

@@ -3,6 +3,7 @@
 // Sums what devices and frontends did, by operation.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,9 @@ struct TaskTable {
 /// Returns a table for each device that worked. The last table has what belongs to no device:
 /// allocator events and waits only.
 [[nodiscard]] std::vector<TaskTable> task_tables(const Index& index);
+/// Returns the direction in which a work of `stream` copies; nothing if it is no copy.
+[[nodiscard]] std::optional<TimelineCopy> copy_direction(const StreamInfo& stream,
+                                                         const TimelineRecord& work) noexcept;
 /// `copy to device`, ...
 [[nodiscard]] std::string_view to_string(TimelineCopy direction) noexcept;
 
