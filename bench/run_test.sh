@@ -14,7 +14,7 @@ wrong() {
 }
 
 listed=$("$run" --list)
-for topic in admission checkpoint handover log optimizer peers policy pool sparse sparse-data staging submit swap-in fragmentation oom timelines swap-in-pools faq; do
+for topic in admission checkpoint handover log optimizer peers policy pool sparse sparse-data staging submit swap-in fragmentation oom timelines swap-in-pools faq feeding; do
   grep -qx "$topic" <<<"$listed" || wrong "--list names $topic"
 done
 grep -qx gpu <<<"$listed" && wrong "--list names no topic that weir-bench does not have"
@@ -80,6 +80,11 @@ status=0
 python3 -B "${run%/*}/faq/faq.py" "$scratch" >"$scratch/out" 2>"$scratch/err" || status=$?
 ((status == 1)) || wrong "a folder without programs exits 1, not $status"
 [[ $(wc -l <"$scratch/err") == 1 ]] || wrong "a folder without programs gets one line"
+table=$("$run" --quick feeding) || wrong "slow and fast readers are measured"
+for speed in "half as fast" "as fast" "twice as fast"; do
+  grep -Eq "^$speed +[0-9.]+ ms .*x +<= 1.10x +(met|MISSED) +[0-9.]+ MiB, [0-9.]+ MiB +[0-9.]+ MiB of 64.00 MiB$" \
+    <<<"$table" || wrong "feeding has a row for readers $speed"
+done
 status=0
 "$run" --quick --upstream nonsense oom >"$scratch/out" 2>"$scratch/err" || status=$?
 ((status == 2)) || wrong "an unknown upstream exits 2, not $status"

@@ -76,6 +76,9 @@ void add_feeding_flags(WideFlags& flags) {
       "--readers", [](S & s) -> auto& { return s.readers; }, WholeNumber{.most = 64},
       "threads that prepare batches (default: 2)");
   flags.add(
+      "--read-time", [](S & s) -> auto& { return s.read_time; }, parse_read_time,
+      "least time that one of them takes for a batch, such as 20ms: shows what slow readers cost");
+  flags.add(
       "--pace", [](S & s) -> auto& { return s.pace; }, parse_count,
       "batches between two lines of progress (default: 50)");
 }

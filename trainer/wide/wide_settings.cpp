@@ -9,6 +9,8 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
+#include "scheduler/admission/policy.hpp"
+#include "tools/program/numbers.hpp"
 #include "trainer/checkpoint/checkpoint_reader.hpp"
 #include "trainer/data/batches.hpp"
 #include "trainer/model/weights.hpp"
@@ -67,6 +69,14 @@ double parse_scale(std::string_view name, std::string_view text) {
     refuse(name, text, "a number above 0 and at most 16, such as 0.02");
   }
   return *scale;
+}
+
+std::chrono::nanoseconds parse_read_time(std::string_view name, std::string_view text) {
+  const auto time = parse_time(text);
+  if (!time || *time > std::chrono::seconds(10)) {
+    refuse(name, text, "a time from 1us to 10s, such as 500us, 20ms or 1s");
+  }
+  return *time;
 }
 
 SparseLoss parse_loss(std::string_view name, std::string_view text) {
@@ -238,8 +248,10 @@ SparseDraw WideSettings::draw() const {
 
 SparseSource WideSettings::training_source() const {
   const std::uint64_t rows = train.batch_size.value;
-  if (data == nullptr) return generated_rows(draw(), rows);
-  return shuffled_rows({data, &data->train}, rows, train.seed.value);
+  SparseSource source = data == nullptr
+                            ? generated_rows(draw(), rows)
+                            : shuffled_rows({data, &data->train}, rows, train.seed.value);
+  return read_time.value.count() == 0 ? source : slowed(std::move(source), read_time.value);
 }
 
 SparseSource WideSettings::test_source() const {
@@ -291,6 +303,9 @@ std::string WideSettings::describe() const {
     count("test-batches", test_batches);
   }
   count("readers", readers);
+  if (read_time.value.count() != 0) {
+    add("read-time", format_nanoseconds(static_cast<double>(read_time.value.count())), read_time);
+  }
   if (!checkpoint.value.empty()) {
     add("checkpoint", checkpoint.value, checkpoint);
     add("every", format_every(every.value), every);

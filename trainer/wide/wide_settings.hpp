@@ -2,6 +2,7 @@
 
 // All settings of `weir-train wide`, and their sources.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -48,6 +49,8 @@ struct WideSettings {
   /// Where the batches of a data set lie during training.
   Setting<DataPlace> keep_data = Setting<DataPlace>::by_default(DataPlace::kHost);
   Setting<std::uint64_t> readers = Setting<std::uint64_t>::by_default(2);
+  /// The least time that a reader takes for a batch: as one on slower storage does.
+  Setting<std::chrono::nanoseconds> read_time = Setting<std::chrono::nanoseconds>::by_default({});
   /// Generated batches to test on.
   Setting<std::uint64_t> test_batches = Setting<std::uint64_t>::by_default(5);
   Setting<std::uint64_t> pace = Setting<std::uint64_t>::by_default(50);
@@ -100,6 +103,9 @@ struct WideSettings {
 [[nodiscard]] std::vector<std::size_t> parse_hidden(std::string_view name, std::string_view text);
 /// Parses a number above 0 and at most 16.
 [[nodiscard]] double parse_scale(std::string_view name, std::string_view text);
+/// Parses a time such as `20ms`, at most 10 s: a run that is stopped waits for its readers.
+[[nodiscard]] std::chrono::nanoseconds parse_read_time(std::string_view name,
+                                                       std::string_view text);
 /// Parses `softmax` or `logistic`.
 [[nodiscard]] SparseLoss parse_loss(std::string_view name, std::string_view text);
 [[nodiscard]] std::string_view to_string(SparseLoss loss) noexcept;

@@ -35,6 +35,36 @@ using LayerWeights = std::vector<std::vector<float>>;
   return train_wide(settings, {.read_weights = true});
 }
 
+[[nodiscard]] inline WideResult train_with(WideSettings settings, Policy policy, Bytes budget) {
+  settings.train.policy.policy = policy;
+  settings.train.pool.budget = BudgetRequest{.bytes = budget};
+  return train_to_weights(settings);
+}
+
+/// Batches of some 600 KiB, which wait in memory for a device that is slower than the readers.
+[[nodiscard]] inline WideSettings large_batches() {
+  WideSettings settings = tiny_wide();
+  settings.inputs = 2000;
+  settings.hidden = std::vector<std::size_t>{512, 32};
+  settings.outputs = 50;
+  settings.nnz = 300;
+  settings.train.batch_size = 128;
+  settings.train.batches = 24;
+  settings.test_batches = 1;
+  return settings;
+}
+
+/// What a run needs: between batches, and in addition while one batch is in flight.
+struct WideMemory {
+  Bytes live;
+  Bytes batch;
+};
+[[nodiscard]] inline WideMemory memory_of(WideSettings settings) {
+  settings.train.batches = 2;
+  const WideResult alone = train_with(settings, Policy::kBarrier, gib(1));
+  return {alone.memory.allocated, alone.run.pool.held.peak - alone.memory.allocated};
+}
+
 /// The same network in double on dense inputs.
 class ReferenceWide {
  public:

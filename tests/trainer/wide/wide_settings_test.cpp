@@ -86,6 +86,20 @@ TEST(WideSettings, ParsesListsNumbersAndNames) {
   EXPECT_THROW((void)parse_loss("--loss", "hinge"), UsageError);
 }
 
+TEST(WideSettings, AReaderMayBeSlowedByTenSecondsAtMost) {
+  using std::chrono::nanoseconds;
+  EXPECT_EQ(parse_read_time("--read-time", "500us"), nanoseconds(500'000));
+  EXPECT_EQ(parse_read_time("--read-time", "10s"), std::chrono::seconds(10));
+  for (const char* bad : {"", "5", "0ms", "-1ms", "11s", "1h", "1.5ms"}) {
+    EXPECT_THROW((void)parse_read_time("--read-time", bad), UsageError) << bad;
+  }
+  WideSettings settings = unset();
+  EXPECT_EQ(settings.describe().find("read-time"), std::string::npos);
+  settings.read_time = {std::chrono::milliseconds(20), "--read-time"};
+  EXPECT_NE(settings.describe().find("read-time=20.0 ms (--read-time)"), std::string::npos)
+      << settings.describe();
+}
+
 TEST(WideSettings, ParsesWhenACheckpointIsDue) {
   using std::chrono::seconds;
   EXPECT_EQ(parse_every("--every", "200").batches, 200U);

@@ -15,25 +15,6 @@
 namespace weir::testing {
 namespace {
 
-WideResult train_with(WideSettings settings, Policy policy, Bytes budget) {
-  settings.train.policy.policy = policy;
-  settings.train.pool.budget = BudgetRequest{.bytes = budget};
-  return train_to_weights(settings);
-}
-
-/// Batches of some 600 KiB, which wait in memory for a device that is slower than the readers.
-WideSettings large_batches() {
-  WideSettings settings = tiny_wide();
-  settings.inputs = 2000;
-  settings.hidden = std::vector<std::size_t>{512, 32};
-  settings.outputs = 50;
-  settings.nnz = 300;
-  settings.train.batch_size = 128;
-  settings.train.batches = 24;
-  settings.test_batches = 1;
-  return settings;
-}
-
 TEST(WideTraining, LearnsFromItsRows) {
   WideSettings settings = tiny_wide();
   settings.train.batches = 400;
@@ -68,12 +49,9 @@ TEST(WideTraining, GivesTheSameWeightsUnderEveryPolicy) {
 
 TEST(WideTraining, FinishesThrottledWithTwoBatchesWhereUnboundedRunsOut) {
   WideSettings settings = large_batches();
-  WideSettings measured = settings;
-  measured.train.batches = 2;
-  const WideResult alone = train_with(measured, Policy::kBarrier, gib(1));
-  const Bytes live = alone.memory.allocated;
-  const Bytes budget = live + (alone.run.pool.held.peak - live) * 2;
-  ASSERT_GT(alone.run.pool.held.peak - live, kib(600)) << "batches too small to show anything";
+  const WideMemory memory = memory_of(settings);
+  ASSERT_GT(memory.batch, kib(600)) << "batches too small to show anything";
+  const Bytes budget = memory.live + memory.batch * 2;
   const WideResult throttled = train_with(settings, Policy::kThrottled, budget);
   ASSERT_EQ(throttled.run.outcome, Outcome::kFinished) << throttled.run.report;
   EXPECT_LE(throttled.run.pool.reserved.peak, budget);
