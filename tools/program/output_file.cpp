@@ -1,7 +1,6 @@
 #include "tools/program/output_file.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "allocator/base/output_place.hpp"
 #include "allocator/base/setting.hpp"
+#include "tools/program/locked_file.hpp"
 
 namespace weir {
 namespace {
@@ -151,33 +151,15 @@ void OutputFile::open_any_name() {
 
 void OutputFile::open_one_name() {
   const std::string name = target_ + ".partial";
-  do {  // another process ended its file between our calls each time that this repeats
-    // Without O_NONBLOCK, opening a fifo would block until it has a reader.
-    const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
-    descriptor_ = open(name.c_str(), flags, 0600);
-    if (descriptor_ < 0) fail(errno);
-    if (!is_regular(descriptor_)) {
-      close(std::exchange(descriptor_, -1));
-      fail(EEXIST);
-    }
-  } while (!own_partial(name));
+  const LockedFile file = open_locked(name);
+  if (file.error == EWOULDBLOCK) refuse(option_, path_, "a file that no other process writes now");
+  if (file.error != 0) fail(file.error);
+  descriptor_ = file.descriptor;
   partial_ = name;
   if (ftruncate(descriptor_, 0) == 0) return;
   const int error = errno;
   close_partial();
   fail(error);
-}
-
-bool OutputFile::own_partial(const std::string& name) {
-  // The system releases the lock with the process, whatever ends it.
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    close(std::exchange(descriptor_, -1));
-    if (error != EWOULDBLOCK) fail(error);
-    refuse(option_, path_, "a file that no other process writes now");
-  }
-  return find_output(name).identity == identity_of(descriptor_);
 }
 
 // The file goes before its lock: who gets the lock then finds that the name is gone.

@@ -66,8 +66,6 @@ class OutputFile {
   void open_partial();
   void open_any_name();
   void open_one_name();
-  /// Locks the open file and returns whether it is still the one of that name.
-  [[nodiscard]] bool own_partial(const std::string& name);
   void close_partial() noexcept;
   void write_all(std::string_view contents) const;
   void replace_target();

@@ -3,10 +3,12 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "allocator/base/error.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/program/table.hpp"
+#include "trainer/checkpoint/checkpoint_lock.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/commands/flags.hpp"
 #include "trainer/report/wide_report.hpp"
@@ -121,7 +123,8 @@ class WideCommand {
   WideCommand& operator=(const WideCommand&) = delete;
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
-    const WideSettings settings = read_settings();
+    std::optional<CheckpointLock> lock;
+    const WideSettings settings = read_settings(lock);
     if (make_.given()) return make(settings);
     require_different_files(std::array{json_.named(), settings.checkpoint_file(),
                                        settings.train.log_file(), settings.train.timeline_file()},
@@ -157,7 +160,7 @@ class WideCommand {
   }
 
  private:
-  [[nodiscard]] WideSettings read_settings() const {
+  [[nodiscard]] WideSettings read_settings(std::optional<CheckpointLock>& lock) const {
     WideSettings settings = WideSettings::from_environment(process_environment(), device_.choose());
     settings.lazy_rows = lazy_rows_;
     settings.resume = resume_;
@@ -165,6 +168,8 @@ class WideCommand {
     train_flags_.apply(settings.train);
     require_sources_apart(settings);
     if (data_.given()) settings.read_data({data_.text(), data_.name()});
+    // First, so that no other run changes the file after `settle` has looked at it.
+    if (!make_.given()) lock.emplace(settings.checkpoint.source, settings.checkpoint.value);
     settings.settle();
     if (compare_precision_ && (settings.precision.value == Precision::kFloat32 || resume_)) {
       throw UsageError(

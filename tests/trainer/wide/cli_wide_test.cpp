@@ -145,6 +145,22 @@ TEST_F(CliWideCheckpoints, GoOnAfterSigtermWithTheSameBits) {
   EXPECT_TRUE(finish() == expected);
 }
 
+TEST_F(CliWideCheckpoints, AreOfOneRunAtATime) {
+  const std::string expected = finish();
+  std::filesystem::remove(file_);
+  Words slow = training();
+  slow.insert(slow.end(), {"--read-time", "100ms"});
+  ChildProcess first(slow);
+  first.await_error_text("\nbatch 1,");
+  expect_refused(training(), file_ + "' is not allowed: a file that no other run uses: process ");
+  first.await_error_text("\nbatch 5,");
+  expect_refused(training(), "no other run uses");
+  first.send(SIGKILL);
+  EXPECT_EQ(first.wait().signal, SIGKILL);
+  EXPECT_TRUE(finish() == expected) << "nothing is left that holds the file";
+  EXPECT_EQ(directory_.entries(), 1U);
+}
+
 /// WEIR_TEST_KILLS sets how many moments are tried.
 TEST_F(CliWideCheckpoints, GoOnAfterBeingKilledAtAnyMomentWithTheSameBits) {
   const auto started = std::chrono::steady_clock::now();
