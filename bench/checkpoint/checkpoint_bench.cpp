@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,35 +81,56 @@ class Network {
   const std::vector<float> values_;
 };
 
-/// Trains kSteps at a time; in the fourth of them begins a checkpoint if `every` is kSteps.
-void train_beside(benchmark::State& state, std::uint64_t every) {
-  const std::unique_ptr<Maths> maths = make_cpu_maths();
-  Rig rig({.budget = mib(512), .policy = Policy::kThrottled});
-  Network network(rig, *maths);
-  const Folder folder;
-  CheckpointOptions options;
-  options.path = folder.file();
-  options.schedule.batches = every;
-  std::uint64_t done = kSteps - 4;
-  Checkpointer checkpointer(rig.scheduler, options);
-  const auto run = [&] {
+/// One training for both figures: where its memory lies changes the time of a step by more than a
+/// checkpoint does.
+class Training {
+ public:
+  Training() {
+    CheckpointOptions options;
+    options.path = folder_.file();
+    options.schedule.batches = 1;
+    checkpointer_.emplace(rig_.scheduler, options);
+    run(false);  // so that the batches' kind is known and the pool is warm
+    run(true);
+  }
+
+  /// kSteps; behind the fourth of them a checkpoint begins, if there is one.
+  void run(bool with_checkpoint) {
     for (int i = 0; i < kSteps; ++i) {
-      network.step();
-      checkpointer.after_batch(++done, [&] { return network.state(); });
+      network_.step();
+      ++done_;
+      if (!with_checkpoint || i != 3) continue;
+      checkpointer_->after_batch(done_, [&] { return network_.state(); });
+      ++begun_;
     }
-    rig.scheduler.wait_all();
-  };
-  run();  // so that the batches' kind is known and the pool is warm
-  std::uint64_t runs = 1;
+    rig_.scheduler.wait_all();
+  }
+  void await_file() const {
+    while (checkpointer_->statistics().written < begun_) std::this_thread::yield();
+  }
+  /// Whether a step waited for the file, because there was no room for copies.
+  [[nodiscard]] bool was_held() const { return checkpointer_->statistics().held != 0; }
+
+ private:
+  std::unique_ptr<Maths> maths_ = make_cpu_maths();
+  Rig rig_{{.budget = mib(512), .policy = Policy::kThrottled}};
+  Network network_{rig_, *maths_};
+  const Folder folder_;
+  std::uint64_t done_ = 0;
+  std::uint64_t begun_ = 0;
+  std::optional<Checkpointer> checkpointer_;
+};
+
+void train_beside(benchmark::State& state, std::unique_ptr<Training>& training, bool checkpoint) {
+  if (training == nullptr) training = std::make_unique<Training>();
   for ([[maybe_unused]] auto _ : state) {
+    training->await_file();
     const auto begun = std::chrono::steady_clock::now();
-    run();
+    training->run(checkpoint);
     state.SetIterationTime(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
-    ++runs;
-    while (every != 0 && checkpointer.statistics().written < runs) std::this_thread::yield();
   }
-  if (checkpointer.statistics().held > 1) state.SkipWithError("there was no room for copies");
+  if (training->was_held()) state.SkipWithError("there was no room for copies");
 }
 
 }  // namespace
@@ -116,8 +138,13 @@ void train_beside(benchmark::State& state, std::uint64_t every) {
 void add_checkpoint(Table& table) {
   const std::string none = "checkpoint/20_steps/none";
   const std::string one = "checkpoint/20_steps/one";
-  benchmark::RegisterBenchmark(none.c_str(), train_beside, 0)->UseManualTime();
-  benchmark::RegisterBenchmark(one.c_str(), train_beside, kSteps)->UseManualTime();
+  const auto training = std::make_shared<std::unique_ptr<Training>>();  // ends with the benchmarks
+  for (const std::string& name : {none, one}) {
+    const auto train = [training, with = name == one](benchmark::State& state) {
+      train_beside(state, *training, with);
+    };
+    benchmark::RegisterBenchmark(name.c_str(), train)->UseManualTime();
+  }
   table.add({.figure = none});
   table.add({.figure = one, .against = none, .most_ratio = 1.0 + 1.0 / kSteps});
 }
