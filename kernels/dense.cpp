@@ -9,7 +9,8 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kColumnTile = 64;
+/// A page's worth, so that the rows' pieces are long and their sums stay in the first cache.
+constexpr std::size_t kColumnTile = 1024;
 
 void add_bias(std::span<const float> b, std::span<float> line) {
   for (std::size_t c = 0; c < line.size(); ++c) line[c] += b[c];
@@ -24,10 +25,12 @@ void apply(Activation activation, std::span<float> line) {
 /// of them; called once for each row, in order.
 template <typename RowOf>
 void sum_columns(std::size_t rows, std::size_t columns, const RowOf& row_of, float* sums) {
-  std::array<float, kColumnTile> total{};
+  std::array<float, kColumnTile> total;
+  std::array<float, kColumnTile> run;
+  std::fill_n(total.begin(), columns, 0.0F);
   for (std::size_t begin = 0; begin < rows; begin += kBiasGradientRows) {
     const std::size_t end = std::min(rows, begin + kBiasGradientRows);
-    std::array<float, kColumnTile> run{};
+    std::fill_n(run.begin(), columns, 0.0F);
     for (std::size_t row = begin; row < end; ++row) {
       const float* const line = row_of(row);
       for (std::size_t c = 0; c < columns; ++c) run[c] += line[c];
@@ -39,14 +42,18 @@ void sum_columns(std::size_t rows, std::size_t columns, const RowOf& row_of, flo
 
 }  // namespace
 
+// The product is added to the bias: BLAS would write zeros to y instead, and the bias take a pass.
 void dense_forward(DenseShape shape, std::span<const float> x, std::span<const float> w,
                    std::span<const float> b, std::span<float> y, Activation activation) {
   require_matrix({"dense_forward", "x"}, x.size(), shape.m, shape.k);
   require_matrix({"dense_forward", "w"}, w.size(), shape.k, shape.n);
   require_elements({"dense_forward", "b"}, b.size(), shape.n);
   require_matrix({"dense_forward", "y"}, y.size(), shape.m, shape.n);
-  gemm({.m = shape.m, .n = shape.n, .k = shape.k}, x, w, y);
-  bias_activation(shape, b, y, activation);
+  for (std::size_t row = 0; row < shape.m; ++row) {
+    std::ranges::copy(b, y.begin() + static_cast<std::ptrdiff_t>(row * shape.n));
+  }
+  gemm({.m = shape.m, .n = shape.n, .k = shape.k}, x, w, y, {.beta = 1});
+  apply(activation, y);
 }
 
 void bias_activation(DenseShape shape, std::span<const float> b, std::span<float> y,

@@ -19,6 +19,7 @@ auto multiplier(How how) {
 void dense_forward(Precision precision, DenseShape shape, std::span<const float> x,
                    std::span<const float> w, std::span<const float> b, std::span<float> y,
                    Activation activation) {
+  if (precision == Precision::kFloat32) return dense_forward(shape, x, w, b, y, activation);
   forward_product(shape, x, w, b, y, multiplier(precision));
   bias_activation(shape, b, y, activation);
 }

@@ -49,7 +49,7 @@ std::array<std::string, 2> verdict(const Row& row, double ns, double other) {
   std::string difference;
   bool met = true;
   if (row.most_ns > 0) {
-    targets = "<= " + format_nanoseconds(row.most_ns);
+    targets = "<= " + value({.counter = row.counter}, row.most_ns);
     met = ns <= row.most_ns;
   }
   if (row.most_ratio > 0 && ratio > 0) {

@@ -17,7 +17,7 @@ namespace weir::bench {
 struct Row {
   std::string figure{};     ///< registered name of the benchmark
   std::string against{};    ///< another benchmark of the same run; empty: none
-  double most_ns = 0;       ///< target: at most this time; 0: none
+  double most_ns = 0;       ///< target: at most this time, or this much of the counter; 0: none
   double most_ratio = 0;    ///< target: at most this many times the other's time; 0: none
   double most_more_ns = 0;  ///< target: at most this much more than the other; 0: none
   bool shows_more = false;  ///< says how much more than the other, without a target for it

@@ -6,6 +6,7 @@
 
 #include "kernels/optimizer/rules.hpp"
 #include "kernels/parts/check.hpp"
+#include "kernels/parts/vectors.hpp"
 #include "kernels/precision/convert.hpp"
 #include "kernels/sparse/weighted_rows.hpp"
 
@@ -51,7 +52,7 @@ void update_range(const Rule& rule, const Weights& weights, std::size_t begin, s
   }
 }
 
-/// The rows of a layer that a batch touches, and the others.
+/// A layer's weights and what its gradient is made of.
 template <typename Rule>
 class Layer {
  public:
@@ -59,23 +60,41 @@ class Layer {
         std::span<const float> dy)
       : rule_(rule), weights_(weights), n_(n), x_(x), dy_(dy) {}
 
-  /// The t-th touched row.
-  void touched(std::size_t t) {
-    const std::size_t begin = x_.touched[t] * n_;
-    update_range(rule_, weights_, begin, begin + n_, [&](std::size_t at, std::size_t count) {
-      const std::span<float> piece = std::span(piece_).first(count);
-      std::ranges::fill(piece, 0.0F);
-      add_weighted_rows(entries_of(x_, t), dy_.data() + (at - begin), n_, piece);
-      return piece;
-    });
+  /// The rows that the batch touches.
+  void touched() {
+    for (std::size_t t = 0; t < x_.touched.size(); ++t) {
+      update_range(rule_, weights_, begin_of(t), begin_of(t) + n_,
+                   [&](std::size_t at, std::size_t count) { return gradient(at, count, t); });
+    }
   }
-  /// Rows begin ... end - 1, none of them touched.
-  void untouched(std::size_t begin, std::size_t end) {
-    update_range(rule_, weights_, begin * n_, end * n_,
-                 [](std::size_t, std::size_t count) { return std::span(kZeros).first(count); });
+  /// All rows. Pieces go on over the ends of rows, which may be far shorter.
+  void all() {
+    std::size_t t = 0;
+    update_range(rule_, weights_, 0, weights_.w.size(), [&](std::size_t at, std::size_t count) {
+      while (t < x_.touched.size() && begin_of(t) + n_ <= at) ++t;
+      return gradient(at, count, t);
+    });
   }
 
  private:
+  /// Returns the first weight of the t-th touched row.
+  [[nodiscard]] std::size_t begin_of(std::size_t t) const { return x_.touched[t] * n_; }
+  /// Returns the gradient of `count` weights from `at` on. Touched row t is the first that does not
+  /// end before them.
+  std::span<const float> gradient(std::size_t at, std::size_t count, std::size_t t) {
+    const std::size_t end = at + count;
+    if (t == x_.touched.size() || begin_of(t) >= end) return std::span(kZeros).first(count);
+    const std::span<float> piece = std::span(piece_).first(count);
+    std::ranges::fill(piece, 0.0F);
+    for (; t < x_.touched.size() && begin_of(t) < end; ++t) {
+      const std::size_t first = std::max(at, begin_of(t));
+      const std::size_t last = std::min(end, begin_of(t) + n_);
+      add_weighted_rows(entries_of(x_, t), dy_.data() + (first - begin_of(t)), n_,
+                        piece.subspan(first - at, last - first));
+    }
+    return piece;
+  }
+
   Rule rule_;
   Weights weights_;
   std::size_t n_;
@@ -93,8 +112,11 @@ void update(const OptimizerOptions& options, const Weights& weights, std::span<c
   const StepState step = load_step_state(state);
   if (step.overflow != 0) return;
   with_rule(options.optimizer, [&]<typename Rule>() {
-    update_range(Rule::of(options, step), weights, 0, g.size(),
-                 [g](std::size_t at, std::size_t count) { return g.subspan(at, count); });
+    const Rule rule = Rule::of(options, step);
+    with_vectors([&] {
+      update_range(rule, weights, 0, g.size(),
+                   [g](std::size_t at, std::size_t count) { return g.subspan(at, count); });
+    });
   });
 }
 
@@ -116,13 +138,7 @@ void update_rows(const OptimizerOptions& options, const Weights& weights, DenseS
   with_rule(options.optimizer, [&]<typename Rule>() {
     Layer layer(Rule::of(options, step), weights, shape.n, x, dy);
     const bool all = rows == UpdatedRows::kAll && Rule::kMoments > 0;
-    std::size_t next = 0;
-    for (std::size_t t = 0; t < x.touched.size(); ++t) {
-      if (all) layer.untouched(next, x.touched[t]);
-      layer.touched(t);
-      next = x.touched[t] + std::size_t{1};
-    }
-    if (all) layer.untouched(next, shape.k);
+    with_vectors([&layer, all] { all ? layer.all() : layer.touched(); });
   });
 }
 

@@ -22,7 +22,7 @@ inline constexpr float kLeastExponent = -87.0F;
 /// with n is exact. 2^n is built from its bits.
 ///
 /// Without a branch, so that a host compiler can compute several at once: what is out of range is
-/// computed for the least exponent and not used.
+/// computed for the least exponent and masked. GCC 12 makes a branch of `x < k ? 0 : result`.
 [[nodiscard]] WEIR_HOST_DEVICE inline float exp_of_negative(float x) noexcept {
   const float within = x >= kLeastExponent ? x : kLeastExponent;
   const float quotient = rounded_add(rounded_multiply(within, 0x1.715476p+0F), -0.5F);
@@ -34,7 +34,9 @@ inline constexpr float kLeastExponent = -87.0F;
       polynomial(r, 1.0F, 1.0F, 1.0F / 2, 1.0F / 6, 1.0F / 24, 1.0F / 120, 1.0F / 720, 1.0F / 5040);
   const auto exponent = static_cast<std::uint32_t>(n + 127);
   const float result = rounded_multiply(power, float_of_bits(exponent << 23U));
-  return x >= kLeastExponent ? result : x < kLeastExponent ? 0.0F : x;
+  const std::uint32_t kept = x < kLeastExponent ? 0U : ~0U;
+  const std::uint32_t nan = x != x ? bits_of_float(x) : 0U;
+  return float_of_bits((bits_of_float(result) & kept) | nan);
 }
 
 }  // namespace weir

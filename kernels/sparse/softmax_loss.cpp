@@ -6,6 +6,7 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/parts/check.hpp"
+#include "kernels/parts/vectors.hpp"
 #include "kernels/sparse/label_lists.hpp"
 #include "kernels/sparse/softmax_row.hpp"
 #include "kernels/sums/sum_terms.hpp"
@@ -57,7 +58,7 @@ void softmax_statistics(const SparseLabels& labels, std::span<const float> z,
   RowTiles tiles(labels.classes);
   for (std::size_t i = 0; i < labels.rows(); ++i) {
     const std::span<const float> row = z.subspan(i * labels.classes, labels.classes);
-    tiles.compute(row);
+    with_vectors([&tiles, row] { tiles.compute(row); });
     const float largest = largest_of(tiles.largest);
     const std::span<const std::uint32_t> own = labels_of(labels, i);
     float* const out = statistics.data() + i * kSoftmaxStatistics;
@@ -99,12 +100,14 @@ void softmax_gradient(const SparseLabels& labels, std::span<const float> z,
     }
     const SoftmaxSlope slope(statistics.data() + i * kSoftmaxStatistics,
                              static_cast<std::uint32_t>(own.size()), rows);
-    for (std::size_t begin = 0; begin < out.size(); begin += kSumTile) {
-      const std::size_t count = std::min(kSumTile, out.size() - begin);
-      const float* const tile = z.data() + i * labels.classes + begin;
-      for (std::size_t j = 0; j < count; ++j) shares[j] = slope.share(tile[j]);
-      std::copy_n(shares.begin(), count, out.begin() + static_cast<std::ptrdiff_t>(begin));
-    }
+    with_vectors([&shares, slope, row = z.data() + i * labels.classes, out] {
+      for (std::size_t begin = 0; begin < out.size(); begin += kSumTile) {
+        const std::size_t count = std::min(kSumTile, out.size() - begin);
+        const float* const tile = row + begin;
+        for (std::size_t j = 0; j < count; ++j) shares[j] = slope.share(tile[j]);
+        std::copy_n(shares.begin(), count, out.begin() + static_cast<std::ptrdiff_t>(begin));
+      }
+    });
     for (const std::uint32_t label : own) out[label] -= slope.target;
   }
 }

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "allocator/base/error.hpp"
@@ -43,6 +47,35 @@ TEST(CountHits, ARowWithANanOrWithoutLabelsIsNoHit) {
     z[at] = kNan;
     EXPECT_EQ(hits_of({3, {0, 3}, {0, 1, 2}}, z), 0.0F) << at;
   }
+}
+
+/// One logit after another, as the header says.
+bool model_hit(const std::vector<float>& z, const std::vector<std::uint32_t>& labels) {
+  std::size_t largest = 0;
+  for (std::size_t j = 0; j < z.size(); ++j) {
+    if (std::isnan(z[j])) return false;
+    if (z[j] > z[largest]) largest = j;
+  }
+  return std::find(labels.begin(), labels.end(), largest) != labels.end();
+}
+
+TEST(CountHits, OfRowsOfAnyLengthWithManyEqualLogitsEqualsAModel) {
+  std::mt19937 random(7);
+  const auto draw = [&random](std::uint32_t below) {
+    return static_cast<std::uint32_t>(random()) % below;
+  };
+  int hits = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const std::uint32_t classes = 1 + draw(100);
+    std::vector<float> z(classes);
+    for (float& value : z) value = static_cast<float>(draw(4)) - 1;
+    if (draw(8) == 0) z[draw(classes)] = kNan;
+    const std::vector<std::uint32_t> labels{draw(classes)};
+    const bool expected = model_hit(z, labels);
+    ASSERT_EQ(hits_of({classes, {0, 1}, labels}, z), expected ? 1.0F : 0.0F) << "draw " << i;
+    hits += expected ? 1 : 0;
+  }
+  EXPECT_GT(hits, 100);
 }
 
 TEST(CountHits, RefusesSizesThatDoNotFitAndLeavesTheOutputAlone) {
