@@ -51,7 +51,9 @@ std::exception_ptr Operation::input_error() const noexcept {
 void Operation::run(Stream& stream) noexcept {
   role_ = stream.role();
   std::exception_ptr error = input_error();
-  if (error == nullptr) {
+  if (error != nullptr) {
+    kernel_.reset();  // now: who learns from its end that it was skipped may be awaited
+  } else {
     try {
       kernel_(stream, Inputs(input_views_), Outputs(output_views_));
     } catch (...) {
@@ -108,6 +110,7 @@ void Operation::finished(const TaskTime& time) noexcept {
 }
 
 void Operation::drop_references() noexcept {
+  kernel_.reset();  // first: a closure's end may mark the tensors
   for (TensorState* state : inputs_) table_->drop_reference(*state);
   for (TensorState* state : outputs_) table_->drop_reference(*state);
   inputs_.clear();
@@ -115,7 +118,6 @@ void Operation::drop_references() noexcept {
   input_views_.clear();
   output_views_.clear();
   fresh.clear();
-  kernel_.reset();
 }
 
 OperationList::Handle OperationList::acquire() {

@@ -68,7 +68,7 @@ Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options
       admission_(pool, batch_streams(device_), options.policy, options.run_ahead, options.grace),
       memory_(pool, device_, admission_, options.policy),
       host_pool_({device_.host_upstream(), device_.progress()}, host_pool_options()),
-      table_(new TensorTable(memory_)),
+      table_(new TensorTable(memory_, device_.name())),
       operations_(*table_) {
   if (BudgetSource* const source = pool_.budget_source()) source->serve(&admission_);
 }
@@ -135,14 +135,30 @@ Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options,
   return Batch(*this, {open->ticket, open->stop}, false);
 }
 
-TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what) const {
+TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what,
+                                 const Argument& argument) const {
   if (tensor.state_ == nullptr) {
     throw UsageError(std::string(what) + ": an empty tensor handle");
   }
-  if (tensor.state_->table != table_.get()) {
-    throw UsageError(std::string(what) + ": the tensor belongs to another scheduler");
-  }
+  if (tensor.state_->table != table_.get()) refuse_elsewhere(what, argument, *tensor.state_);
   return *tensor.state_;
+}
+
+void Scheduler::refuse_elsewhere(std::string_view what, const Argument& argument,
+                                 const TensorState& state) const {
+  std::string text = std::string(what) + ": its " + std::string(argument.kind);
+  if (argument.number != 0) text += " " + std::to_string(argument.number);
+  if (state.label.front() != '\0') text += " '" + std::string(state.label.data()) + "'";
+  text += " of shape " + state.shape.to_string() + " is on " + state.table->place();
+  if (state.table->place() == place()) text += ", of another scheduler";
+  throw UsageError(text + ", and it runs on " + place() + ": copy it first (DeviceLink::copy_to)");
+}
+
+void Scheduler::require_here(std::string_view name, const Uses& uses) const {
+  std::size_t number = 0;
+  for (const Tensor& tensor : uses.reads) (void)state_of(tensor, name, {"input", ++number});
+  number = 0;
+  for (const Tensor& tensor : uses.writes) (void)state_of(tensor, name, {"output", ++number});
 }
 
 /// Host memory that the device copies a result to, and whether the copy is done. Shared by the
@@ -290,12 +306,13 @@ Point Scheduler::written(const Tensor& tensor) {
 
 void Scheduler::wait(const Tensor& tensor, CallSite where) {
   refuse_device_thread("wait");
+  const TensorState& state = state_of(tensor, "wait");
   const Barrier barrier("wait", where, device_.timeline_source());
   const Point point = written(tensor);
   const bool catches_up = !device_.progress().reached(point);
   (void)device_.progress().wait(point, {});
   if (catches_up) admission_.note_synchronized(owner_here().batch);
-  if (auto error = table_->error(state_of(tensor, "wait"))) std::rethrow_exception(error);
+  if (auto error = table_->error(state)) std::rethrow_exception(error);
 }
 
 Point Scheduler::last_submitted(StreamRole role) const {

@@ -5,6 +5,9 @@
 /// the device in the order of their tensors' dependencies. A frontend is held back only in
 /// begin_batch, or in an allocation that does not fit.
 ///
+/// A scheduler has one device. A program with two devices has two schedulers; a DeviceLink copies
+/// between them, and a call with a tensor of another one is refused.
+///
 /// Thread-safe, but no two threads may use one Tensor handle at once. A thread that serves the
 /// device (inside a submitted closure) may not call anything here: UsageError. docs/architecture.md
 /// follows one batch through these functions.
@@ -17,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -109,8 +113,9 @@ class Scheduler {
 
   /// Enqueues `kernel` behind everything it depends on, and returns. Allocates its outputs first,
   /// without a lock; then, in one step, makes it visible and enqueues it. Throws OutOfMemory,
-  /// UsageError for a read of a tensor never written, or Cancelled if the batch's stop token ends a
-  /// wait for memory; then nothing has changed. Charged to this thread's open batch, if any.
+  /// UsageError for a read of a tensor never written and for a tensor that is elsewhere, or
+  /// Cancelled if the batch's stop token ends a wait for memory; then nothing has changed. Charged
+  /// to this thread's open batch, if any.
   ///
   /// On a GPU the closure runs before this returns. Meanwhile only those wait who submit to its
   /// stream, use what it writes, or write what it reads.
@@ -120,6 +125,10 @@ class Scheduler {
   /// operation is enqueued, for example while this waits for memory; then nothing has changed.
   void submit(const Batch& batch, std::string_view name, const Uses& uses, Kernel kernel,
               CallSite where = CallSite::here());
+
+  /// Throws UsageError, in one line that says where it is, for a tensor of another scheduler or an
+  /// empty handle. Every call checks its own tensors; this is for one that is submitted later.
+  void require_here(std::string_view name, const Uses& uses) const;
 
   /// Returns a new tensor with a copy of `host`, made in order on the copy-in stream. `host` must
   /// not change until the copy is done: see `written`. A GPU copies late only from page-locked
@@ -170,11 +179,19 @@ class Scheduler {
   [[nodiscard]] std::uint64_t operations() const;
   /// As given at construction.
   [[nodiscard]] Policy policy() const noexcept { return options_.policy; }
+  /// Returns its device's name.
+  [[nodiscard]] const std::string& place() const noexcept { return table_->place(); }
 
  private:
   friend class Batch;
+  friend class DeviceLink;
   class HostBuffer;
   class Turn;
+  /// What a tensor is to a call, for messages.
+  struct Argument {
+    std::string_view kind;
+    std::size_t number;  ///< from 1 on; 0: it is the only one
+  };
 
   void close(TicketRef ticket, bool learn) noexcept;
   /// Returns `batch` as an owner for `what`. Throws UsageError unless it is open and of this
@@ -194,7 +211,10 @@ class Scheduler {
   void forget_batch(TicketRef ticket) noexcept;
   [[nodiscard]] std::shared_ptr<HostBuffer> make_copyable(std::span<const float>& host,
                                                           const Owner& owner, CallSite where);
-  [[nodiscard]] TensorState& state_of(const Tensor& tensor, std::string_view what) const;
+  [[nodiscard]] TensorState& state_of(const Tensor& tensor, std::string_view what,
+                                      const Argument& argument = {"tensor", 0}) const;
+  [[noreturn]] void refuse_elsewhere(std::string_view what, const Argument& argument,
+                                     const TensorState& state) const;
   /// Throws UsageError unless `tensor` has these elements.
   void require_elements(const Tensor& tensor, std::string_view what, std::size_t first,
                         std::size_t count) const;

@@ -72,14 +72,15 @@ void Scheduler::submit_to(const Owner& owner, std::string_view name, const Uses&
                           Kernel&& kernel, CallSite where) {
   refuse_device_thread("submit");
   if (!kernel) throw UsageError("operation '" + std::string(name) + "' has no kernel");
+  require_here(name, uses);
   const TimelineScope scope(number_of(owner), where.file, where.line);
   const Submission submission(name, device_.stream(uses.stream), device_.timeline_source());
   OperationList::Handle operation = operations_.acquire();
   operation->describe(name, where, owner.batch.ticket);
   operation->set_number(submission.number());
   operation->set_kernel(std::move(kernel));
-  for (const Tensor& tensor : uses.reads) operation->add_input(state_of(tensor, name));
-  for (const Tensor& tensor : uses.writes) operation->add_output(state_of(tensor, name));
+  for (const Tensor& tensor : uses.reads) operation->add_input(*tensor.state_);
+  for (const Tensor& tensor : uses.writes) operation->add_output(*tensor.state_);
   // Inputs must have memory. Checked again under the lock; checked here so that an invalid call
   // does not first allocate, and perhaps wait.
   for (const TensorState* state : operation->inputs()) {

@@ -71,6 +71,7 @@ class Tensor {
   friend bool operator==(const Tensor& a, const Tensor& b) noexcept { return a.state_ == b.state_; }
 
  private:
+  friend class DeviceLink;
   friend class Scheduler;
   explicit Tensor(TensorState& state) noexcept : state_(&state) {}
 

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -43,10 +45,13 @@ struct TensorState {
 /// Thread-safe; handles may end on other threads during the scheduler's destruction.
 class TensorTable {
  public:
-  explicit TensorTable(TensorMemory& memory) noexcept : memory_(&memory) {}
+  /// `place` is the name of the device on which the tensors are.
+  TensorTable(TensorMemory& memory, std::string place) noexcept
+      : place_(std::move(place)), memory_(&memory) {}
   TensorTable(const TensorTable&) = delete;
   TensorTable& operator=(const TensorTable&) = delete;
 
+  [[nodiscard]] const std::string& place() const noexcept { return place_; }
   /// Returns a state with one handle, which the caller wraps.
   [[nodiscard]] TensorState& acquire(const Shape& shape, std::string_view label);
   /// Call when the last handle is gone: frees the memory now, in stream order.
@@ -68,6 +73,7 @@ class TensorTable {
  private:
   ~TensorTable() = default;
 
+  const std::string place_;
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<std::unique_ptr<TensorState>> states_ WEIR_GUARDED_BY(mutex_);
   std::vector<TensorState*> free_ WEIR_GUARDED_BY(mutex_);

@@ -10,6 +10,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/progress/progress.hpp"
+#include "scheduler/device/signal.hpp"
 
 namespace weir {
 
@@ -46,6 +47,12 @@ class Stream {
   /// Copies in stream order between host and device memory, in either direction, or within the
   /// device.
   virtual void copy(void* to, const void* from, Bytes size) = 0;
+  /// Gives `signal` in stream order: once what was enqueued before is done. The signal must live
+  /// until then. This body is for a stream that runs closures late, on a thread of its own.
+  virtual void give(Signal& signal) { signal.give(); }
+  /// Lets what is enqueued after this wait for `signal`, without blocking the submitter. Work that
+  /// is already enqueued, on whatever device, must give it: then the wait ends.
+  virtual void await(Signal& signal) { signal.wait(); }
 
  private:
   const StreamId id_;

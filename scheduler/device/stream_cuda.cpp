@@ -48,6 +48,16 @@ void CudaStream::copy(void* to, const void* from, Bytes size) {
   check_cuda(cudaMemcpyAsync(to, from, size.count, cudaMemcpyDefault, get()), "cudaMemcpyAsync");
 }
 
+void CudaStream::give(Signal& signal) {
+  const auto call = [](void* given) { static_cast<Signal*>(given)->give(); };
+  check_cuda(cudaLaunchHostFunc(get(), call, &signal), "cudaLaunchHostFunc");
+}
+
+void CudaStream::await(Signal& signal) {
+  const auto call = [](void* awaited) { static_cast<Signal*>(awaited)->wait(); };
+  check_cuda(cudaLaunchHostFunc(get(), call, &signal), "cudaLaunchHostFunc");
+}
+
 std::uint64_t CudaStream::enqueue(Task& task) {
   if (followed_.lost() != cudaSuccess) throw CudaError("cudaEventQuery", followed_.lost());
   const CudaScope scope(device_);

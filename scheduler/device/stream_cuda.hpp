@@ -46,6 +46,12 @@ class CudaStream final : private CudaCompletion, public Stream {
 
   /// Blocks the caller until the copy is almost or entirely done if host memory is not page-locked.
   void copy(void* to, const void* from, Bytes size) override;
+  /// By a function of the host in stream order.
+  void give(Signal& signal) override;
+  /// The same. The driver runs such functions one after the other, perhaps for all streams of the
+  /// process, and lets none wait for work of the device that need not come before it. So whoever
+  /// gives and awaits signals does both on one stream.
+  void await(Signal& signal) override;
   /// Lets the task enqueue its work, and returns the sequence that is passed once the device is
   /// done. On a lost device throws CudaError and enqueues nothing.
   std::uint64_t enqueue(Task& task);

@@ -58,6 +58,18 @@ void add_network_flags(WideFlags& flags) {
       "of the products: float32, tf32, bf16, or fp16 with a dynamic loss scale (default: float32)");
 }
 
+void add_placement_flags(WideFlags& flags) {
+  using S = WideSettings;
+  flags.add(
+      "--first-layer", [](S & s) -> auto& { return s.first_layer; }, parse_layer_place,
+      "device, or cpu: keep the first layer and its moments there, and train the rest on the "
+      "device "
+      "(default: device)");
+  flags.add(
+      "--first-layer-budget", [](S & s) -> auto& { return s.first_layer_budget; }, parse_budget,
+      "memory of the cpu for that, such as 4GiB");
+}
+
 /// Adds flags for generated rows, the readers and the pace.
 void add_feeding_flags(WideFlags& flags) {
   using S = WideSettings;
@@ -112,6 +124,7 @@ class WideCommand {
              "update only those rows of the first layer that a batch touches: faster, and another "
              "result");
     add_network_flags(flags_);
+    add_placement_flags(flags_);
     add_feeding_flags(flags_);
     add_policy_flag(train_flags_);
     add_memory_flags(train_flags_);

@@ -5,6 +5,7 @@
 // a step. One thread at a time.
 
 #include <string>
+#include <utility>
 
 #include "kernels/optimizer/options.hpp"
 #include "kernels/optimizer/step.hpp"
@@ -30,6 +31,12 @@ class OptimizerOperations {
   /// Allocates the step's state. `operations` must outlive it. Throws OutOfMemory.
   OptimizerOperations(Operations& operations, const OptimizerOptions& options,
                       const LossScaling& scaling);
+  /// For the parameters of one device in a step that is counted on another one: call `follow`
+  /// before the updates of each step, and neither `begin` nor `end`.
+  OptimizerOperations(Operations& operations, const OptimizerOptions& options)
+      : operations_(operations), options_(options), scaling_(kNoLossScaling) {}
+  /// Sets the state of the step: a copy of the other one's, after its `begin`.
+  void follow(Tensor state) noexcept { state_ = std::move(state); }
 
   /// Returns a parameter whose moments are zero.
   [[nodiscard]] Parameter parameter(std::string name, Tensor value);

@@ -1,5 +1,6 @@
 #include "trainer/model/sparse_operations.hpp"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -13,6 +14,17 @@ namespace {
 std::array<double, 4> numbers_of(const PackedSizes& sizes) {
   return {static_cast<double>(sizes.rows), static_cast<double>(sizes.entries),
           static_cast<double>(sizes.touched), static_cast<double>(sizes.labels)};
+}
+
+/// The labels of a batch with these sizes.
+PackedSizes label_sizes(const PackedSizes& sizes) {
+  return {.rows = sizes.rows, .entries = 0, .touched = 0, .labels = sizes.labels};
+}
+
+/// Returns the batch as those see it who use its labels.
+PackedTensor labels_of(const PackedTensor& batch) {
+  if (!batch.label_words) return batch;
+  return {batch.label_words, label_sizes(batch.sizes), batch.widths, {}};
 }
 
 }  // namespace
@@ -34,7 +46,8 @@ Tensor SparseOperations::layer(const PackedTensor& batch, const Tensor& w, const
 
 Tensor SparseOperations::loss_and_gradient(SparseLoss kind, const Tensor& logits,
                                            const PackedTensor& batch) {
-  return kind == SparseLoss::kSoftmax ? softmax(logits, batch) : logistic(logits, batch);
+  const PackedTensor labels = labels_of(batch);
+  return kind == SparseLoss::kSoftmax ? softmax(logits, labels) : logistic(logits, labels);
 }
 
 Tensor SparseOperations::softmax(const Tensor& logits, const PackedTensor& batch) {
@@ -73,13 +86,32 @@ Tensor SparseOperations::logistic(const Tensor& logits, const PackedTensor& batc
   return loss;
 }
 
+Tensor SparseOperations::labels_alone(const PackedTensor& batch) {
+  Submitter& submitter = operations_.submitter();
+  const PackedSizes alone = label_sizes(batch.sizes);
+  Tensor labels = submitter.empty({packed_words(alone)}, "labels");
+  const auto [rows, entries, touched, count] = numbers_of(batch.sizes);
+  submitter.submit(
+      "labels", {.reads = {batch.words}, .writes = {labels}},
+      [sizes = batch.sizes, alone, widths = batch.widths](Stream&, Inputs in, Outputs out) {
+        const SparseLabels from = unpack(in[0], sizes, widths).labels;
+        const SparseBatchParts to = parts_of(out[0], alone);
+        std::ranges::fill(out[0], 0.0F);  // the starts of no entries
+        std::ranges::copy(from.starts, to.label_starts.begin());
+        std::ranges::copy(from.indices, to.label_indices.begin());
+      },
+      {rows, entries, touched, count});
+  return labels;
+}
+
 Tensor SparseOperations::hits(const Tensor& logits, const PackedTensor& batch) {
+  const PackedTensor packed = labels_of(batch);
   Submitter& submitter = operations_.submitter();
   Tensor hits = submitter.empty({1}, "hits");
   const OperationWrites writes(operations_.workspace(), hits);
-  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
-  submitter.submit("count hits", {.reads = {batch.words, logits}, .writes = writes.list()},
-                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
+  const auto [rows, entries, touched, labels] = numbers_of(packed.sizes);
+  submitter.submit("count hits", {.reads = {packed.words, logits}, .writes = writes.list()},
+                   [maths = &operations_.maths(), sizes = packed.sizes, widths = packed.widths](
                        Stream& s, Inputs in, Outputs out) {
                      const SparseLabels y = unpack(in[0], sizes, widths).labels;
                      maths->count_hits(s, y, in[1], out[0], workspace_behind(1, out));

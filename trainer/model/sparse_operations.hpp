@@ -14,6 +14,9 @@ struct PackedTensor {
   Tensor words;
   PackedSizes sizes;
   SparseWidths widths;
+  /// Where the outputs are on another device than the inputs: the labels alone, there; see
+  /// SparseOperations::labels_alone. Otherwise empty.
+  Tensor label_words{};
 };
 
 /// How a network's outputs are compared with the labels of a row.
@@ -34,6 +37,8 @@ class SparseOperations {
   /// logits by its gradient at them: they are the largest tensor of a batch.
   [[nodiscard]] Tensor loss_and_gradient(SparseLoss kind, const Tensor& logits,
                                          const PackedTensor& batch);
+  /// Returns the batch's labels packed without entries, for another device. Host memory only.
+  [[nodiscard]] Tensor labels_alone(const PackedTensor& batch);
   /// Returns count [1]: the rows whose largest logit is one of their labels.
   [[nodiscard]] Tensor hits(const Tensor& logits, const PackedTensor& batch);
 

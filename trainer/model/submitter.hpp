@@ -46,6 +46,7 @@ class Submitter {
   void submit(std::string_view name, const Uses& uses, Kernel kernel, Constants constants = {},
               CallSite where = CallSite::here()) {
     if (collector_ == nullptr) return scheduler_.submit(name, uses, std::move(kernel), where);
+    scheduler_.require_here(name, uses);  // later the message would name the whole batch
     collector_->collect(name, uses, std::move(kernel), constants, where);
   }
 

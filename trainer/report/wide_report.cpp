@@ -68,19 +68,50 @@ std::string describe(const HostMemoryFigures& memory) {
          " later";
 }
 
-/// Host memory is pinned for other devices.
+/// Whether the batches go to a device in host memory. For others they are pinned.
 bool on_host(const WideSettings& settings) {
-  return kind_of(parse_device_id(settings.train.device.value)).on_host;
+  return settings.is_placed() || kind_of(parse_device_id(settings.train.device.value)).on_host;
+}
+
+/// The device of the first layer, where that is another one.
+std::string first_device(const WideSettings& settings) {
+  return std::string(to_string(settings.first_layer.value));
+}
+
+std::vector<std::string> memory_row(std::string name, const MemoryInfo& m, Bytes reserved_peak,
+                                    Bytes held_peak) {
+  return {std::move(name),
+          format_bytes(m.total),
+          format_bytes(m.reserved),
+          format_bytes(m.allocated),
+          format_bytes(m.awaiting),
+          format_bytes(m.cached),
+          format_bytes(reserved_peak),
+          format_bytes(held_peak)};
 }
 
 std::string memory_table(const WideSettings& settings, const WideResult& result) {
-  const MemoryInfo& m = result.memory;
-  return format_table(
-      {{"memory of", "budget", "reserved", "allocated", "awaiting", "cached", "peak reserved",
-        "peak held"},
-       {settings.train.device.value, format_bytes(m.total), format_bytes(m.reserved),
-        format_bytes(m.allocated), format_bytes(m.awaiting), format_bytes(m.cached),
-        format_bytes(result.run.pool.reserved.peak), format_bytes(result.run.pool.held.peak)}});
+  Rows rows{{"memory of", "budget", "reserved", "allocated", "awaiting", "cached", "peak reserved",
+             "peak held"},
+            memory_row(settings.train.device.value, result.memory, result.run.pool.reserved.peak,
+                       result.run.pool.held.peak)};
+  if (result.placement) {
+    rows.push_back(memory_row(first_device(settings) + ", first layer", result.placement->memory,
+                              result.placement->reserved_peak, result.placement->held_peak));
+  }
+  return format_table(rows);
+}
+
+/// Copies between the first layer's device and that of the rest.
+void add_placement(Rows& rows, const WideSettings& settings, const WideResult& result) {
+  if (!result.placement) return;
+  const PlacementFigures& p = *result.placement;
+  const std::string first = first_device(settings);
+  const std::string& rest = settings.train.device.value;
+  rows.push_back({"first layer", "on " + first + ", the rest on " + rest + "; " +
+                                     format_bytes(p.staging) + " of host memory between them"});
+  rows.push_back({"copied from " + first + " to " + rest, copies(p.to_rest, result.run.seconds)});
+  rows.push_back({"copied back to " + first, copies(p.to_first, result.run.seconds)});
 }
 
 std::string task_table(const timeline::TaskTable& table) {
@@ -152,6 +183,25 @@ std::string describe(const CheckpointStatistics& c) {
   if (c.skipped != 0) text += ", " + std::to_string(c.skipped) + " skipped";
   return text + "; held training back for " + run_figures::milliseconds(c.delay) + ", at most " +
          run_figures::milliseconds(c.most_delay) + " at a time";
+}
+
+json memory_json(const MemoryInfo& m) {
+  return {{"budget_bytes", m.total.count},
+          {"reserved_bytes", m.reserved.count},
+          {"allocated_bytes", m.allocated.count},
+          {"awaiting_bytes", m.awaiting.count},
+          {"cached_bytes", m.cached.count}};
+}
+
+json placement_json(const WideSettings& settings, const PlacementFigures& p, double seconds) {
+  json memory = memory_json(p.memory);
+  memory["peak_reserved_bytes"] = p.reserved_peak.count;
+  memory["peak_held_bytes"] = p.held_peak.count;
+  return {{"device", first_device(settings)},
+          {"memory", std::move(memory)},
+          {"staging_bytes", p.staging.count},
+          {"copied_to_rest", copies_json(p.to_rest, seconds)},
+          {"copied_back", copies_json(p.to_first, seconds)}};
 }
 
 json checkpoints_json(const CheckpointStatistics& c) {
@@ -236,7 +286,9 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
             {"batches/s", format_number(run.batches_per_second(), 2)},
             {"rows/s", format_number(rows_per_second, 0)},
             {"device idle", percent(run.idle_share)},
-            {"copied to the device", copies(result.to_device, run.seconds)},
+            {result.placement ? "batches copied to " + first_device(settings)
+                              : "copied to the device",
+             copies(result.to_device, run.seconds)},
             {"copied to the host", copies(result.to_host, run.seconds)}};
   if (timeline.copies.copying != 0) rows.push_back({"copies hidden", hidden(timeline.copies)});
   rows.insert(rows.end(),
@@ -244,6 +296,7 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
                {on_host(settings) ? "host memory obtained" : "host memory pinned",
                 describe(result.host_memory)},
                {"most in flight", format_count(run.admission.most_submitted, "batch", "es")}});
+  add_placement(rows, settings, result);
   run_figures::add_throttling(rows, settings.train.policy, run);
   if (settings.precision.value == Precision::kFp16) {
     rows.push_back({"loss scale", format_number(result.loss_scale, 0) + " at the end, " +
@@ -262,7 +315,6 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
 
 std::string wide_json(const WideSettings& settings, const WideResult& result,
                       const WideTimeline& timeline) {
-  const MemoryInfo& m = result.memory;
   json figures = run_figures::result_json(result.run);
   figures["parameters"] = result.parameters;
   figures["copied_to_device"] = copies_json(result.to_device, result.run.seconds);
@@ -272,11 +324,10 @@ std::string wide_json(const WideSettings& settings, const WideResult& result,
                             {"warm_up_batches", result.host_memory.warm_up_batches},
                             {"warm_up_bytes", result.host_memory.warm_up.count},
                             {"later_bytes", result.host_memory.later.count}};
-  figures["memory"] = {{"budget_bytes", m.total.count},
-                       {"reserved_bytes", m.reserved.count},
-                       {"allocated_bytes", m.allocated.count},
-                       {"awaiting_bytes", m.awaiting.count},
-                       {"cached_bytes", m.cached.count}};
+  figures["memory"] = memory_json(result.memory);
+  if (result.placement) {
+    figures["first_layer"] = placement_json(settings, *result.placement, result.run.seconds);
+  }
   figures["pace"] = pace_json(result);
   if (result.hit_share) figures["hit_share"] = *result.hit_share;
   figures["skipped_steps"] = result.skipped_steps;

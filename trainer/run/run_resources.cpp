@@ -121,9 +121,9 @@ HostTimes::~HostTimes() { result_.host_seconds = median(std::move(times_)); }
 
 void HostTimes::stop() {
   const auto took = Clock::now() - started_;
-  const std::chrono::nanoseconds held = resources_.stalls().total;
-  times_.push_back(std::chrono::duration<double>(took - (held - held_before_)).count());
-  held_before_ = held;
+  const std::chrono::nanoseconds now = held();
+  times_.push_back(std::chrono::duration<double>(took - (now - held_before_)).count());
+  held_before_ = now;
 }
 
 void Watch::start() {

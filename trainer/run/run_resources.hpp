@@ -97,9 +97,10 @@ class Watch {
 /// The frontend's time for each batch, without stalls.
 class HostTimes {
  public:
-  /// Both must outlive it. Dispatch is held back in batches alone from now on.
-  HostTimes(const RunResources& resources, TrainResult& result)
-      : resources_(resources), result_(result), held_before_(resources.stalls().total) {}
+  /// All must outlive it. `other` are those of a second device, or null. Dispatch is held back in
+  /// batches alone from now on.
+  HostTimes(const RunResources& resources, TrainResult& result, const RunResources* other = nullptr)
+      : resources_(resources), other_(other), result_(result), held_before_(held()) {}
   /// Writes the median.
   ~HostTimes();
   HostTimes(const HostTimes&) = delete;
@@ -112,7 +113,13 @@ class HostTimes {
  private:
   using Clock = std::chrono::steady_clock;
 
+  [[nodiscard]] std::chrono::nanoseconds held() const {
+    const std::chrono::nanoseconds here = resources_.stalls().total;
+    return other_ != nullptr ? here + other_->stalls().total : here;
+  }
+
   const RunResources& resources_;
+  const RunResources* const other_;
   TrainResult& result_;
   std::chrono::nanoseconds held_before_;
   Clock::time_point started_;

@@ -22,8 +22,9 @@ std::uint64_t parameter_count(const std::vector<std::size_t>& widths) noexcept {
   return count;
 }
 
-WideNetwork::WideNetwork(Operations& operations, WideOptions options)
+WideNetwork::WideNetwork(Operations& operations, WideOptions options, PlacedLayer* first)
     : operations_(operations),
+      first_(first),
       sparse_(operations),
       options_(checked(std::move(options))),
       mixed_(operations, options_.precision),
@@ -37,9 +38,12 @@ WideNetwork::WideNetwork(Operations& operations, WideOptions options)
     const float deviation =
         l == 0 ? options_.first_deviation : std::sqrt(2.0F / static_cast<float>(widths[l]));
     const NormalDraw draw{.seed = options_.seed, .sequence = l, .deviation = deviation};
-    parameters_.push_back(optimizer_.parameter(w, operations.drawn(shape, draw, w)));
+    const bool elsewhere = l == 0 && first_ != nullptr;
+    Operations& there = elsewhere ? first_->operations() : operations;
+    OptimizerOperations& optimizer = elsewhere ? first_->optimizer() : optimizer_;
+    parameters_.push_back(optimizer.parameter(w, there.drawn(shape, draw, w)));
     if (l != 0) mixed_.add_copy(parameters_.back());
-    parameters_.push_back(optimizer_.parameter(b, operations.filled(row, 0, b)));
+    parameters_.push_back(optimizer.parameter(b, there.filled(row, 0, b)));
     gradients_.push_back(l == 0 ? Tensor{} : operations.filled(shape, 0, w + " gradient"));
     gradients_.push_back(operations.filled(row, 0, b + " gradient"));
   }
@@ -51,13 +55,18 @@ void WideNetwork::refresh_copies() {
   }
 }
 
+Tensor WideNetwork::sparse_layer(const PackedTensor& batch) {
+  if (first_ != nullptr) return first_->forward(batch, parameters_[0].value, bias(0));
+  return sparse_.layer(batch, parameters_[0].value, bias(0), Activation::kRelu);
+}
+
 Tensor WideNetwork::dense(std::size_t l, const Factor& x) {
   return mixed_.dense(x, weights(l), bias(l),
                       l + 1 < layers() ? Activation::kRelu : Activation::kNone);
 }
 
 WideNetwork::Tape WideNetwork::forward(const PackedTensor& batch) {
-  Tape tape{mixed_.factor(sparse_.layer(batch, parameters_[0].value, bias(0), Activation::kRelu))};
+  Tape tape{mixed_.factor(sparse_layer(batch))};
   for (std::size_t l = 1; l + 1 < layers(); ++l) {
     tape.push_back(mixed_.factor(dense(l, tape.back())));
   }
@@ -66,7 +75,7 @@ WideNetwork::Tape WideNetwork::forward(const PackedTensor& batch) {
 }
 
 Tensor WideNetwork::infer(const PackedTensor& batch) {
-  Tensor h = sparse_.layer(batch, parameters_[0].value, bias(0), Activation::kRelu);
+  Tensor h = sparse_layer(batch);
   for (std::size_t l = 1; l < layers(); ++l) h = dense(l, mixed_.factor(std::move(h)));
   return h;
 }
@@ -88,12 +97,21 @@ Tensor WideNetwork::backward(Tape tape) {
   return dy;
 }
 
+void WideNetwork::update_first(const PackedTensor& batch, const Tensor& dy) {
+  if (first_ != nullptr) {
+    return first_->update(parameters_[0], parameters_[1], batch, dy, gradients_[1], step_state(),
+                          options_.rows);
+  }
+  optimizer_.update_rows(parameters_[0], batch, dy, options_.rows);
+  optimizer_.update(parameters_[1], gradients_[1]);
+}
+
 Tensor WideNetwork::step(const PackedTensor& batch, Tape tape) {
   Tensor loss = sparse_.loss_and_gradient(options_.loss, tape.back().values, batch);
   const Tensor dy = backward(std::move(tape));
   optimizer_.begin();
-  optimizer_.update_rows(parameters_[0], batch, dy, options_.rows);
-  for (std::size_t i = 1; i < parameters_.size(); ++i) {
+  update_first(batch, dy);
+  for (std::size_t i = 2; i < parameters_.size(); ++i) {
     optimizer_.update(parameters_[i], gradients_[i]);
   }
   optimizer_.end();

@@ -19,6 +19,7 @@
 #include "trainer/model/operations.hpp"
 #include "trainer/model/optimizer_operations.hpp"
 #include "trainer/model/sparse_operations.hpp"
+#include "trainer/wide/placed_layer.hpp"
 
 namespace weir {
 
@@ -43,9 +44,10 @@ struct WideOptions {
 class WideNetwork {
  public:
   /// Draws the weights, as Mlp does, and allocates the moments and the gradients of all layers but
-  /// the first. `operations` must outlive it. Throws UsageError for fewer than three widths, and
-  /// OutOfMemory.
-  WideNetwork(Operations& operations, WideOptions options);
+  /// the first. `operations` must outlive it. The first layer lives where `first` says, if given;
+  /// then batches are of its device, with labels for the others (PlacedLayer::with_labels). Throws
+  /// UsageError for fewer than three widths, and OutOfMemory.
+  WideNetwork(Operations& operations, WideOptions options, PlacedLayer* first = nullptr);
 
   /// h_1 … h_last as factors of products; the last are the logits [rows × outputs].
   using Tape = std::vector<Factor>;
@@ -70,6 +72,8 @@ class WideNetwork {
   [[nodiscard]] const Tensor& step_state() const noexcept { return optimizer_.state(); }
 
  private:
+  [[nodiscard]] Tensor sparse_layer(const PackedTensor& batch);
+  void update_first(const PackedTensor& batch, const Tensor& dy);
   /// Submits layer `l`, from 1 on.
   [[nodiscard]] Tensor dense(std::size_t l, const Factor& x);
   /// Fills the gradients of all layers but the first one's weights. Returns the gradient at the
@@ -83,6 +87,7 @@ class WideNetwork {
   [[nodiscard]] const Tensor& bias(std::size_t l) const { return parameters_[2 * l + 1].value; }
 
   Operations& operations_;
+  PlacedLayer* const first_;  ///< null: with the others
   SparseOperations sparse_;
   const WideOptions options_;
   MixedOperations mixed_;

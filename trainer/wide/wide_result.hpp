@@ -37,6 +37,16 @@ struct HostMemoryFigures {
   Bytes later{};
 };
 
+/// What a first layer on another device shows, in the measured time.
+struct PlacementFigures {
+  MemoryInfo memory{};  ///< of its device, after the last batch
+  Bytes reserved_peak{};
+  Bytes held_peak{};
+  CopyFigures to_rest;   ///< copies to the device of the rest
+  CopyFigures to_first;  ///< and back
+  Bytes staging{};       ///< host memory on the way
+};
+
 /// What is compared between precisions.
 struct PrecisionFigures {
   std::optional<double> mean_loss;
@@ -52,6 +62,7 @@ struct WideResult {
   CopyFigures to_host;
   HostMemoryFigures host_memory;
   MemoryInfo memory{};  ///< after the last batch
+  std::optional<PlacementFigures> placement;
   std::vector<PaceLine> pace;
   std::optional<double> hit_share;  ///< of the training rows
   std::uint32_t skipped_steps = 0;

@@ -122,6 +122,17 @@ std::string_view to_string(DataPlace place) noexcept {
   return place == DataPlace::kHost ? "host" : "device";
 }
 
+LayerPlace parse_layer_place(std::string_view name, std::string_view text) {
+  for (const LayerPlace place : {LayerPlace::kDevice, LayerPlace::kCpu}) {
+    if (text == to_string(place)) return place;
+  }
+  refuse(name, text, "device or cpu");
+}
+
+std::string_view to_string(LayerPlace place) noexcept {
+  return place == LayerPlace::kDevice ? "device" : "cpu";
+}
+
 Precision parse_precision(std::string_view name, std::string_view text) {
   for (const Precision precision : kPrecisions) {
     if (text == to_string(precision)) return precision;
@@ -215,7 +226,30 @@ void WideSettings::settle() {
     (void)draw();  // refuses rows that cannot be drawn
   }
   check_checkpoint();
+  check_placement();
   train.validate();
+}
+
+void WideSettings::check_placement() const {
+  if (!is_placed()) {
+    if (is_default(first_layer_budget)) return;
+    throw UsageError(first_layer_budget.source + " needs --first-layer cpu");
+  }
+  if (!checkpoint.value.empty()) {
+    throw UsageError(checkpoint.source + " cannot save a network on two devices: leave out " +
+                     first_layer.source + " or the checkpoint");
+  }
+  first_layer_settings().validate();
+}
+
+TrainSettings WideSettings::first_layer_settings() const {
+  TrainSettings settings = train;
+  settings.device = {std::string(to_string(first_layer.value)), first_layer.source};
+  settings.device_memory = Setting<Bytes>::by_default({});
+  settings.pool.budget = first_layer_budget;
+  settings.pool.log.value.clear();  // it is of the run's device, and so is a shared budget
+  settings.share = {};
+  return settings;
 }
 
 void WideSettings::check_checkpoint() const {
@@ -291,6 +325,10 @@ std::string WideSettings::describe() const {
   add("optimizer", std::string(to_string(optimizer.value)), optimizer);
   add("precision", std::string(to_string(precision.value)), precision);
   if (lazy_rows) text += ", rows=touched (--lazy-rows)";
+  if (is_placed()) {
+    add("first-layer", std::string(to_string(first_layer.value)), first_layer);
+    add("first-layer-budget", format_budget(first_layer_budget.value), first_layer_budget);
+  }
   add("lr", format_setting(train.learning_rate.value), train.learning_rate);
   if (optimizer.value == Optimizer::kMomentum) {
     add("momentum", format_setting(train.momentum.value), train.momentum);

@@ -29,6 +29,11 @@ enum class DataPlace : std::uint8_t {
   kDevice,  ///< the first epoch's batches are copied before training and used in each epoch
 };
 
+enum class LayerPlace : std::uint8_t {
+  kDevice,  ///< the run's device
+  kCpu,     ///< the cpu device, with a pool and a budget of its own
+};
+
 struct WideSettings {
   /// The device, the budget, the pool, the policy, the batches, the rate and the seed.
   TrainSettings train;
@@ -42,6 +47,10 @@ struct WideSettings {
   Setting<SparseLoss> loss = Setting<SparseLoss>::by_default(SparseLoss::kSoftmax);
   Setting<Optimizer> optimizer = Setting<Optimizer>::by_default(Optimizer::kAdam);
   bool lazy_rows = false;
+  /// Where the first layer is, with its moments. See docs/placement.md.
+  Setting<LayerPlace> first_layer = Setting<LayerPlace>::by_default(LayerPlace::kDevice);
+  /// Of its memory, where that is not the run's device.
+  Setting<BudgetRequest> first_layer_budget = PoolOptions().budget;
   Setting<Precision> precision = Setting<Precision>::by_default(Precision::kFloat32);
 
   /// Of generated rows. By default 500, or a tenth of the inputs if that is less.
@@ -85,6 +94,11 @@ struct WideSettings {
   [[nodiscard]] SparseSource test_source() const;
   [[nodiscard]] std::uint64_t test_rows() const noexcept;
 
+  /// Whether the first layer is on another device than the rest.
+  [[nodiscard]] bool is_placed() const noexcept { return first_layer.value != LayerPlace::kDevice; }
+  /// Returns the settings of that device.
+  [[nodiscard]] TrainSettings first_layer_settings() const;
+
   /// Batches that the device keeps; 0: none.
   [[nodiscard]] std::uint64_t kept_batches() const noexcept;
 
@@ -96,6 +110,7 @@ struct WideSettings {
 
  private:
   void check_checkpoint() const;
+  void check_placement() const;
   [[nodiscard]] std::size_t scaled(std::uint64_t width) const noexcept;
 };
 
@@ -115,6 +130,9 @@ struct WideSettings {
 /// Parses `host` or `device`.
 [[nodiscard]] DataPlace parse_data_place(std::string_view name, std::string_view text);
 [[nodiscard]] std::string_view to_string(DataPlace place) noexcept;
+/// Parses `device` or `cpu`.
+[[nodiscard]] LayerPlace parse_layer_place(std::string_view name, std::string_view text);
+[[nodiscard]] std::string_view to_string(LayerPlace place) noexcept;
 /// Parses `float32`, `tf32`, `bf16` or `fp16`.
 [[nodiscard]] Precision parse_precision(std::string_view name, std::string_view text);
 [[nodiscard]] std::string_view to_string(Precision precision) noexcept;

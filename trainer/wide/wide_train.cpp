@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/resume.hpp"
 #include "trainer/run/run_resources.hpp"
 #include "trainer/wide/pace.hpp"
+#include "trainer/wide/placement.hpp"
 #include "trainer/wide/wide_checkpoint.hpp"
 #include "trainer/wide/wide_feed.hpp"
 
@@ -79,11 +80,14 @@ class WideRun {
         hooks_(hooks),
         result_(result),
         resources_(settings.train),
-        watch_(resources_) {}
+        watch_(resources_) {
+    if (settings.is_placed()) placement_.emplace(settings, resources_);
+  }
 
   /// Trains and tests. What it throws leaves the figures with what was done.
   void run() {
-    WideNetwork network(resources_.operations(), network_options(settings_));
+    WideNetwork network(resources_.operations(), network_options(settings_),
+                        placement_ ? &placement_->layer() : nullptr);
     Checkpoints checkpoints(settings_, resources_.scheduler(), network);
     result_.first = checkpoints.first();
     train(network, checkpoints);
@@ -92,13 +96,34 @@ class WideRun {
 
   /// Ends what is measured. Call it after `run`, also if that threw.
   void collect() {
-    resources_.scheduler().wait_all();
+    wait_all();
     watch_.stop(result_.run);
     resources_.collect(result_.run);
-    if (!measured_memory_) result_.memory = resources_.scheduler().memory_info();
+    if (placement_) result_.run.staging += placement_->resources().staging();
+    if (!measured_memory_) note_memory();
   }
 
  private:
+  /// The one that the batches are copied to.
+  [[nodiscard]] RunResources& feed_resources() noexcept {
+    return placement_ ? placement_->resources() : resources_;
+  }
+  void wait_all() {
+    if (placement_) placement_->resources().scheduler().wait_all();
+    resources_.scheduler().wait_all();
+  }
+  void note_memory() {
+    result_.memory = resources_.scheduler().memory_info();
+    if (placement_) result_.placement = placement_->stop();
+  }
+  [[nodiscard]] PlacedBatch begin_batch(std::string_view kind) {
+    return {placement_ ? &*placement_ : nullptr, resources_.scheduler(), kind, hooks_.stop};
+  }
+  /// Inside the batch.
+  [[nodiscard]] PackedTensor copy(WideFeed& feed) {
+    PackedTensor batch = feed.copy();
+    return placement_ ? placement_->layer().with_labels(std::move(batch)) : batch;
+  }
   [[nodiscard]] SparseWidths widths() const {
     const std::vector<std::size_t> all = settings_.widths();
     return {.columns = all.front(), .classes = all.back()};
@@ -106,13 +131,13 @@ class WideRun {
   /// Batches that the readers prepare ahead.
   [[nodiscard]] std::size_t ahead() const { return settings_.readers.value + 1; }
   [[nodiscard]] SparseReader& reader(SparseSource source, std::uint64_t first) {
-    return resources_.add_sparse_reader(
+    return feed_resources().add_sparse_reader(
         std::move(source), {.threads = settings_.readers.value, .ahead = ahead(), .first = first});
   }
 
   void train(WideNetwork& network, Checkpoints& checkpoints) {
     const std::uint64_t kept = settings_.kept_batches();
-    WideFeed feed(resources_.scheduler(),
+    WideFeed feed(feed_resources().scheduler(),
                   reader(settings_.training_source(), kept != 0 ? 0 : result_.first), widths());
     if (kept != 0) feed.keep(kept, result_.first);
     Pace pace(resources_.operations(), settings_.pace.value, result_.first,
@@ -120,27 +145,28 @@ class WideRun {
                 result_.pace.push_back(line);
                 if (hooks_.on_pace) hooks_.on_pace(line);
               });
-    resources_.scheduler().wait_all();
+    wait_all();
     const Bytes copied = feed.copied();
-    const auto copying = resources_.busy(StreamRole::kCopyIn);
+    const auto copying = feed_resources().busy(StreamRole::kCopyIn);
     const auto reading = resources_.busy(StreamRole::kCopyOut);
+    if (placement_) placement_->start();
     pace.start();
     watch_.start();
     train_batches(network, feed, pace, checkpoints);
     pace.finish();
-    resources_.scheduler().wait_all();
+    wait_all();
     watch_.stop(result_.run);
     result_.checkpoints = checkpoints.finish(done());
     const auto seconds_since = [](auto before, auto now) {
       return std::chrono::duration<double>(now - before).count();
     };
     result_.to_device = {feed.copied() - copied,
-                         seconds_since(copying, resources_.busy(StreamRole::kCopyIn))};
+                         seconds_since(copying, feed_resources().busy(StreamRole::kCopyIn))};
     result_.to_host = {pace.read_back(),
                        seconds_since(reading, resources_.busy(StreamRole::kCopyOut))};
     result_.run.mean_loss = pace.mean_loss();
     result_.hit_share = pace.hit_share();
-    result_.memory = resources_.scheduler().memory_info();  // while the network is there
+    note_memory();  // while the network is there
     measured_memory_ = true;
     finish_training(network);
   }
@@ -149,7 +175,7 @@ class WideRun {
   [[nodiscard]] std::uint64_t done() const { return result_.first + result_.run.batches; }
 
   void train_batches(WideNetwork& network, WideFeed& feed, Pace& pace, Checkpoints& checkpoints) {
-    HostTimes times(resources_, result_.run);
+    HostTimes times(resources_, result_.run, placement_ ? &placement_->resources() : nullptr);
     const std::uint64_t all = settings_.train.batches.value;
     while (done() < all && !hooks_.stop.stop_requested()) {
       feed.next();
@@ -162,7 +188,7 @@ class WideRun {
       times.stop();
       ++result_.run.batches;
       note_host_memory();
-      result_.run.samples.push_back({resources_.held(), resources_.staging()});
+      result_.run.samples.push_back({resources_.held(), feed_resources().staging()});
       pace.after_batch(feed.rows());
       checkpoints.after_batch(done());
       if (hooks_.on_done) hooks_.on_done(done(), all);
@@ -173,7 +199,7 @@ class WideRun {
   /// Call after each batch of the training.
   void note_host_memory() {
     HostMemoryFigures& memory = result_.host_memory;
-    const Bytes obtained = resources_.sparse_staging_obtained();
+    const Bytes obtained = feed_resources().sparse_staging_obtained();
     if (result_.run.batches <= 2 * ahead()) {
       memory.warm_up_batches = result_.run.batches;
       memory.warm_up = obtained;
@@ -182,8 +208,8 @@ class WideRun {
   }
 
   void train_batch(WideNetwork& network, WideFeed& feed, Pace& pace) {
-    const Batch batch = resources_.scheduler().begin_batch("train", {.stop = hooks_.stop});
-    const PackedTensor packed = feed.copy();
+    const PlacedBatch batch = begin_batch("train");
+    const PackedTensor packed = copy(feed);
     WideNetwork::Tape tape = network.forward(packed);
     const Tensor hits = network.hits(tape.back().values, packed);
     const Tensor loss = network.step(packed, std::move(tape));
@@ -197,8 +223,10 @@ class WideRun {
     result_.skipped_steps = state.skipped_steps;
     result_.loss_scale = state.loss_scale;
     if (!hooks_.read_weights || result_.run.outcome != Outcome::kFinished) return;
-    for (const Parameter& parameter : network.parameters()) {
-      result_.run.weights.push_back(scheduler.read(parameter.value));
+    const std::vector<Parameter>& parameters = network.parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      Scheduler& there = i < 2 ? feed_resources().scheduler() : scheduler;
+      result_.run.weights.push_back(there.read(parameters[i].value));
     }
   }
 
@@ -208,12 +236,12 @@ class WideRun {
     run.testing = true;
     Scheduler& scheduler = resources_.scheduler();
     const Tensor hits = resources_.operations().filled({1}, 0, "hits in all");
-    WideFeed feed(scheduler, reader(settings_.test_source(), 0), widths());
+    WideFeed feed(feed_resources().scheduler(), reader(settings_.test_source(), 0), widths());
     while (run.test_images < settings_.test_rows() && !hooks_.stop.stop_requested()) {
       feed.next();
       try {
-        const Batch batch = scheduler.begin_batch("test", {.stop = hooks_.stop});
-        const PackedTensor packed = feed.copy();
+        const PlacedBatch batch = begin_batch("test");
+        const PackedTensor packed = copy(feed);
         resources_.operations().accumulate(hits, network.hits(network.infer(packed), packed));
       } catch (const Cancelled&) {
         break;
@@ -221,7 +249,7 @@ class WideRun {
       ++run.test_batches;
       run.test_images += feed.rows();
     }
-    scheduler.wait_all();
+    wait_all();
     if (run.test_images < settings_.test_rows()) {
       run.outcome = Outcome::kInterrupted;
       return;
@@ -234,6 +262,7 @@ class WideRun {
   const WideHooks& hooks_;
   WideResult& result_;
   RunResources resources_;
+  std::optional<Placement> placement_;  ///< if the first layer is elsewhere
   Watch watch_;
   bool measured_memory_ = false;
 };

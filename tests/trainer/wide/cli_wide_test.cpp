@@ -12,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "kernels/parts/step_state.hpp"
 #include "support/sanitized.hpp"
 #include "trainer/child_process.hpp"
 #include "trainer/temporary_directory.hpp"
@@ -78,6 +79,27 @@ TEST(CliWide, WithoutATimelineKnowsNothingOfHiddenCopies) {
   EXPECT_TRUE(nlohmann::json::parse(child.out)["result"]["copies_hidden"].is_null());
 }
 
+TEST(CliWide, ShowsBothDevicesOfAPlacedFirstLayer) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("figures.json");
+  const Finished child = run_weir_train(wide(
+      {"--batches", "5", "--first-layer", "cpu", "--first-layer-budget", "32MiB", "--json", json}));
+  ASSERT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_NE(child.err.find("first-layer=cpu (--first-layer)"), std::string::npos) << child.err;
+  for (const char* part : {"first layer  ", "batches copied to cpu", "copied from cpu to cpu",
+                           "copied back to cpu", "cpu, first layer   32 MiB"}) {
+    EXPECT_NE(child.out.find(part), std::string::npos) << child.out;
+  }
+  const auto placed = nlohmann::json::parse(read_file(json))["result"]["first_layer"];
+  EXPECT_EQ(placed["device"], "cpu");
+  EXPECT_EQ(placed["memory"]["budget_bytes"], 32 << 20);
+  EXPECT_GT(placed["memory"]["allocated_bytes"], 0);
+  // 5 batches of 8 rows with 2 hidden units, the biases' gradient and the step's state.
+  EXPECT_EQ(placed["copied_back"]["bytes"], 5 * (8 * 2 + 2 + kStepStateWords) * 4);
+  EXPECT_GT(placed["copied_to_rest"]["bytes"], 5 * 8 * 2 * 4);
+  EXPECT_GT(placed["copied_to_rest"]["copy_seconds"], 0);
+}
+
 TEST(CliWide, MakesADataSetAndTrainsOnIt) {
   const TemporaryDirectory directory;
   const std::string data = directory.file("data");
@@ -94,6 +116,9 @@ TEST(CliWide, MakesADataSetAndTrainsOnIt) {
 
 TEST(CliWide, RefusesWhatCannotWorkInOneLine) {
   expect_refused(wide({"--inputs", "device"}), "--keep-data says where the data lie");
+  expect_refused(wide({"--first-layer", "gpu"}),
+                 "--first-layer='gpu' is not allowed: device or cpu");
+  expect_refused(wide({"--first-layer-budget", "1GiB"}), "needs --first-layer cpu");
   expect_refused(wide({"--optimizer", "lion"}), "sgd, momentum, adam or adamax");
   expect_refused(wide({"--precision", "fp8"}), "float32, tf32, bf16 or fp16");
   expect_refused({"wide", "--device", "cpu", "--scale", "0"}, "a number above 0");

@@ -8,6 +8,7 @@
 
 #include "standin/standin.hpp"
 #include "support/sanitized.hpp"
+#include "trainer/wide/placement_jobs.hpp"
 #include "trainer/wide/wide_jobs.hpp"
 
 namespace weir::testing {
@@ -71,6 +72,42 @@ TEST_F(StandinWide, AgreesWithTheCpuDevice) {
       }
     }
   }
+}
+
+TEST_F(StandinWide, AFirstLayerOnTheCpuAgreesWithOneOnTheGpu) {
+  for (const Precision precision : {Precision::kFloat32, Precision::kFp16}) {
+    SCOPED_TRACE(to_string(precision));
+    WideSettings settings = gpu_wide();
+    settings.precision = precision;
+    const WideResult together = train_to_weights(settings);
+    ASSERT_EQ(together.run.outcome, Outcome::kFinished) << together.run.report;
+    settings = placed(settings);
+    std::optional<LayerWeights> expected;
+    for (const Policy policy : kAllPolicies) {
+      SCOPED_TRACE(to_string(policy));
+      settings.train.policy.policy = policy;
+      const WideResult run = train_to_weights(settings);
+      ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+      if (!expected) expected = run.run.weights;
+      EXPECT_EQ(run.run.weights, *expected);
+      EXPECT_EQ(run.skipped_steps, together.skipped_steps);
+      EXPECT_EQ(run.placement->to_rest.bytes, bytes_to_rest(settings));
+      EXPECT_EQ(run.placement->to_first.bytes, bytes_to_first(settings));
+    }
+    EXPECT_LE(wide_difference(*expected, together.run.weights),
+              precision == Precision::kFloat32 ? 1e-5 : 1e-3);
+  }
+}
+
+TEST_F(StandinWide, AFirstLayerOnTheCpuIsThrottledOnBothDevices) {
+  WideSettings settings = placed(gpu_wide());
+  settings.inputs = 500;
+  settings.hidden = std::vector<std::size_t>{256, 8};
+  settings.nnz = 100;
+  settings.train.batch_size = 32;
+  settings.train.batches = 8;
+  settings.test_batches = 1;
+  (void)expect_throttled_in_two_batches(settings);
 }
 
 TEST_F(StandinWide, GivesTheSameWeightsUnderEveryPolicy) {
