@@ -30,8 +30,8 @@ namespace weir {
 
 /// Copies in one direction that both devices have ended, without those that failed.
 struct LinkFigures {
-  std::uint64_t copies = 0;
-  Bytes bytes{};
+  std::uint64_t copies = 0;         ///< how many
+  Bytes bytes{};                    ///< in all
   std::chrono::nanoseconds time{};  ///< that the devices copied: waits for each other are left out
 };
 

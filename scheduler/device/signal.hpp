@@ -12,7 +12,7 @@ namespace weir {
 /// Given once. Thread-safe, but for `reset`.
 class Signal {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;  ///< of its times
 
   /// Lets waits for it end. The first call counts.
   void give() noexcept {
@@ -31,6 +31,7 @@ class Signal {
     }
     awaited_at_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   }
+  /// Whether it is given.
   [[nodiscard]] bool given() const noexcept {
     return state_.load(std::memory_order_acquire) == kGiven;
   }

@@ -278,18 +278,18 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
   const TrainResult& run = result.run;
   const double rows_per_second =
       run.batches_per_second() * static_cast<double>(settings.train.batch_size.value);
-  Rows rows{{"policy", std::string(to_string(settings.train.policy.policy.value))},
-            {"result", describe_outcome(run)},
-            {"network", network_of(settings)},
-            {"batches", std::to_string(run.batches)},
-            {"time", format_number(run.seconds, 3) + " s"},
-            {"batches/s", format_number(run.batches_per_second(), 2)},
-            {"rows/s", format_number(rows_per_second, 0)},
-            {"device idle", percent(run.idle_share)},
-            {result.placement ? "batches copied to " + first_device(settings)
-                              : "copied to the device",
-             copies(result.to_device, run.seconds)},
-            {"copied to the host", copies(result.to_host, run.seconds)}};
+  Rows rows{
+      {"policy", std::string(to_string(settings.train.policy.policy.value))},
+      {"result", describe_outcome(run)},
+      {"network", network_of(settings)},
+      {"batches", std::to_string(run.batches)},
+      {"time", format_number(run.seconds, 3) + " s"},
+      {"batches/s", format_number(run.batches_per_second(), 2)},
+      {"rows/s", format_number(rows_per_second, 0)},
+      {"device idle", percent(run.idle_share)},
+      {result.placement ? "batches copied to " + first_device(settings) : "copied to the device",
+       copies(result.to_device, run.seconds)},
+      {"copied to the host", copies(result.to_host, run.seconds)}};
   if (timeline.copies.copying != 0) rows.push_back({"copies hidden", hidden(timeline.copies)});
   rows.insert(rows.end(),
               {{"host staging", format_bytes(run.staging)},

@@ -327,7 +327,9 @@ std::string WideSettings::describe() const {
   if (lazy_rows) text += ", rows=touched (--lazy-rows)";
   if (is_placed()) {
     add("first-layer", std::string(to_string(first_layer.value)), first_layer);
-    add("first-layer-budget", format_budget(first_layer_budget.value), first_layer_budget);
+    std::string budget = format_budget(first_layer_budget.value);
+    std::erase(budget, ' ');
+    add("first-layer-budget", budget, first_layer_budget);
   }
   add("lr", format_setting(train.learning_rate.value), train.learning_rate);
   if (optimizer.value == Optimizer::kMomentum) {

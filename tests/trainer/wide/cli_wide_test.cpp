@@ -87,7 +87,7 @@ TEST(CliWide, ShowsBothDevicesOfAPlacedFirstLayer) {
   ASSERT_EQ(child.exit_code, 0) << child.err;
   EXPECT_NE(child.err.find("first-layer=cpu (--first-layer)"), std::string::npos) << child.err;
   for (const char* part : {"first layer  ", "batches copied to cpu", "copied from cpu to cpu",
-                           "copied back to cpu", "cpu, first layer   32 MiB"}) {
+                           "copied back to cpu", "cpu, first layer  32 MiB"}) {
     EXPECT_NE(child.out.find(part), std::string::npos) << child.out;
   }
   const auto placed = nlohmann::json::parse(read_file(json))["result"]["first_layer"];
