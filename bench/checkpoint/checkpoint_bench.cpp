@@ -81,8 +81,7 @@ class Network {
   const std::vector<float> values_;
 };
 
-/// One training for both figures: where its memory lies changes the time of a step by more than a
-/// checkpoint does.
+/// One training for both figures: two trainings differ by more than a checkpoint costs.
 class Training {
  public:
   Training() {
