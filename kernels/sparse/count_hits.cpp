@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "kernels/parts/check.hpp"
@@ -36,16 +37,28 @@ std::optional<float> largest_number(std::span<const float> z) {
   return *std::ranges::max_element(most);
 }
 
-bool is_hit(std::span<const float> z, std::span<const std::uint32_t> labels) {
-  const std::optional<float> largest = largest_number(z);
-  if (!largest) return false;
+struct Top {
+  float value = std::numeric_limits<float>::quiet_NaN();
+  bool hit = false;
+};
+
+/// Whether the first logit of this size is a label's.
+bool is_label(float largest, std::span<const float> z, std::span<const std::uint32_t> labels) {
   std::size_t first = z.size();
   for (const std::uint32_t label : labels) {
-    if (z[label] == *largest) first = std::min<std::size_t>(first, label);
+    if (z[label] == largest) first = std::min<std::size_t>(first, label);
   }
   if (first == z.size()) return false;
   const std::span<const float> before = z.first(first);
-  return std::ranges::find(before, *largest) == before.end();
+  return std::ranges::find(before, largest) == before.end();
+}
+
+Top top_of_row(const SparseLabels& labels, std::span<const float> z, std::size_t i) {
+  const std::span<const float> row = z.subspan(i * labels.classes, labels.classes);
+  const std::optional<float> largest = largest_number(row);
+  if (!largest) return {};
+  // Of -0 and +0 either may be found.
+  return {*largest + 0.0F, is_label(*largest, row, labels_of(labels, i))};
 }
 
 }  // namespace
@@ -55,10 +68,19 @@ void count_hits(const SparseLabels& labels, std::span<const float> z, std::span<
   require_elements({"count_hits", "hits"}, hits.size(), 1);
   std::size_t count = 0;
   for (std::size_t i = 0; i < labels.rows(); ++i) {
-    const bool hit = is_hit(z.subspan(i * labels.classes, labels.classes), labels_of(labels, i));
-    if (hit) ++count;
+    if (top_of_row(labels, z, i).hit) ++count;
   }
   hits[0] = static_cast<float>(count);
+}
+
+void top_logits(const SparseLabels& labels, std::span<const float> z, std::span<float> tops) {
+  require_labels("top_logits", labels, z);
+  require_matrix({"top_logits", "tops"}, tops.size(), labels.rows(), kTopLogit);
+  for (std::size_t i = 0; i < labels.rows(); ++i) {
+    const Top top = top_of_row(labels, z, i);
+    tops[i * kTopLogit] = top.value;
+    tops[i * kTopLogit + 1] = top.hit ? 1.0F : 0.0F;
+  }
 }
 
 }  // namespace weir

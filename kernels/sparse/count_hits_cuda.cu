@@ -58,10 +58,12 @@ struct WinnerTile {
   }
 };
 
-/// terms[i] = 1 if row i's winner is one of its labels, otherwise 0; one warp a row.
+/// out[i] = 1 if row i's winner is one of its labels, otherwise 0; with kTops also its value,
+/// before that. One warp a row.
+template <bool kTops>
 __global__ void hits_kernel(const float* values, const std::uint32_t* places, std::size_t row_tiles,
                             std::size_t rows, const std::uint32_t* starts,
-                            const std::uint32_t* labels, float* terms) {
+                            const std::uint32_t* labels, float* out) {
   const unsigned lane = threadIdx.x % kWarpLanes;
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kBlockWarps;
   for (std::size_t i =
@@ -77,8 +79,34 @@ __global__ void hits_kernel(const float* values, const std::uint32_t* places, st
       if (labels[l] == best.at) hit = 1;
     }
     hit = __any_sync(kAllLanes, hit);
-    if (lane == 0) terms[i] = hit != 0 && !best.nan ? 1.0F : 0.0F;
+    if (lane != 0) continue;
+    const float found = hit != 0 && !best.nan ? 1.0F : 0.0F;
+    if (kTops) {
+      // + 0 because the host finds either of -0 and +0.
+      out[i * kTopLogit] = best.nan ? float_of_bits(0x7FC00000U) : rounded_add(best.value, 0.0F);
+      out[i * kTopLogit + 1] = found;
+    } else {
+      out[i] = found;
+    }
   }
+}
+
+/// Enqueues hits_kernel for `rows` rows from `first` on, in pieces whose tiles fit the workspace.
+template <bool kTops>
+void enqueue_hits(const char* name, cudaStream_t stream, const SparseLabels& labels,
+                  std::span<const float> z, std::size_t first, std::size_t rows, float* out,
+                  std::span<float> workspace) {
+  const std::size_t classes = labels.classes;
+  float* const values = workspace.data();
+  auto* const places = reinterpret_cast<std::uint32_t*>(values + kTilesAtOnce);
+  for_pieces_of_rows(classes, rows, [&](std::size_t begin, std::size_t count) {
+    launch_row_tiles(name, stream,
+                     WinnerTile{z.data() + (first + begin) * classes, classes, values, places},
+                     classes, count);
+    launch(name, hits_kernel<kTops>, grid_for(count, kBlockWarps), stream, values, places,
+           row_tiles_of(classes), count, labels.starts.data() + first + begin,
+           labels.indices.data(), out + begin * (kTops ? kTopLogit : 1));
+  });
 }
 
 }  // namespace
@@ -90,21 +118,21 @@ void count_hits(cudaStream_t stream, const SparseLabels& labels, std::span<const
   require_classes(kName, labels.classes);
   require_elements({kName, "hits"}, hits.size(), 1);
   require_workspace(kName, workspace);
-  const std::size_t classes = labels.classes;
-  float* const values = workspace.data();
-  auto* const places = reinterpret_cast<std::uint32_t*>(values + kTilesAtOnce);
   const auto enqueue_terms = [&](std::size_t first, std::size_t rows, float* terms) {
-    for_pieces_of_rows(classes, rows, [&](std::size_t begin, std::size_t count) {
-      launch_row_tiles(kName, stream,
-                       WinnerTile{z.data() + (first + begin) * classes, classes, values, places},
-                       classes, count);
-      launch(kName, hits_kernel, grid_for(count, kBlockWarps), stream, values, places,
-             row_tiles_of(classes), count, labels.starts.data() + first + begin,
-             labels.indices.data(), terms + begin);
-    });
+    enqueue_hits<false>(kName, stream, labels, z, first, rows, terms, workspace);
   };
   sum_of_rows<kRowTermsAtOnce>(kName, stream, labels.rows(), enqueue_terms, {}, hits.data(),
                                workspace.subspan(2 * kTilesAtOnce));
+}
+
+void top_logits(cudaStream_t stream, const SparseLabels& labels, std::span<const float> z,
+                std::span<float> tops, std::span<float> workspace) {
+  constexpr const char* kName = "top_logits";
+  require_logits(kName, labels, z);
+  require_classes(kName, labels.classes);
+  require_matrix({kName, "tops"}, tops.size(), labels.rows(), kTopLogit);
+  require_workspace(kName, workspace);
+  enqueue_hits<true>(kName, stream, labels, z, 0, labels.rows(), tops.data(), workspace);
 }
 
 }  // namespace weir::cuda

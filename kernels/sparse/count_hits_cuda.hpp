@@ -19,4 +19,8 @@ namespace weir::cuda {
 void count_hits(cudaStream_t stream, const SparseLabels& labels, std::span<const float> z,
                 std::span<float> hits, std::span<float> workspace);
 
+/// tops [rows x kTopLogit], overwritten.
+void top_logits(cudaStream_t stream, const SparseLabels& labels, std::span<const float> z,
+                std::span<float> tops, std::span<float> workspace);
+
 }  // namespace weir::cuda

@@ -25,7 +25,8 @@ void require_labels(std::string_view function, const SparseLabels& labels,
     if (!ordered) throw UsageError(std::string(function) + ": the labels' starts do not ascend");
     before = start;
   }
-  require_elements({function, "labels"}, labels.indices.size(), before);
+  // The labels of rows after a part of a batch are there too.
+  if (labels.batch_rows == 0) require_elements({function, "labels"}, labels.indices.size(), before);
   for (std::size_t l = 0; l < labels.indices.size(); ++l) {
     if (labels.indices[l] < labels.classes) continue;
     throw UsageError(std::string(function) + ": label " + std::to_string(l) + " is " +

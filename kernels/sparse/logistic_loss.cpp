@@ -48,7 +48,8 @@ void run(std::string_view function, const SparseLabels& labels, std::span<const 
   require_labels(function, labels, z);
   require_elements({function, "loss"}, loss.size(), 1);
   const std::size_t rows = labels.rows();
-  const float part = 1.0F / static_cast<float>(rows);
+  const auto mean_rows = static_cast<float>(labels.mean_rows());
+  const float part = 1.0F / mean_rows;
   std::vector<float> sums((labels.classes - 1) / kSumTile + 1);
   LogisticTile tile{};
   const auto row_loss = [&](std::size_t i) {
@@ -63,7 +64,7 @@ void run(std::string_view function, const SparseLabels& labels, std::span<const 
     }
     return sum_terms(0, sums.size(), [&sums](std::size_t t) noexcept { return sums[t]; });
   };
-  loss[0] = sum_terms(0, rows, row_loss) / static_cast<float>(rows);
+  loss[0] = sum_terms(0, rows, row_loss) / mean_rows;
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 /// A label's term is computed as ln(1 + exp(-z_ij)) and its slope as -1 / (1 + exp(z_ij)), which
 /// are the same and do not cancel, so no finite logit overflows. A row's terms, and then the rows'
 /// sums, are added in the order of reduce.hpp, with our own exponential and logarithm, so every
-/// device gives the same bits. A NaN makes the loss NaN and its own slope.
+/// device gives the same bits. A NaN makes the loss NaN and its own slope. `rows` is
+/// SparseLabels::mean_rows.
 ///
 /// Both throw UsageError and leave the outputs unchanged if sizes differ, there are no rows or
 /// classes, or a label is no class. Thread-safe for disjoint outputs.

@@ -63,7 +63,7 @@ template <bool kGradient>
 void enqueue(const char* name, cudaStream_t stream, const SparseLabels& labels, const float* z,
              float* dz, std::span<float> loss, std::span<float> workspace) {
   const std::size_t classes = labels.classes;
-  const auto all_rows = static_cast<float>(labels.rows());
+  const auto all_rows = static_cast<float>(labels.mean_rows());
   float* const sums = workspace.data();
   const auto enqueue_terms = [&](std::size_t first, std::size_t rows, float* terms) {
     for_pieces_of_rows(classes, rows, [&](std::size_t begin, std::size_t count) {

@@ -53,19 +53,26 @@ SparseBatchParts parts_of(std::span<float> words, const PackedSizes& sizes) {
 }
 
 SparseBatch unpack(std::span<const float> words, const PackedSizes& sizes, SparseWidths widths) {
+  const std::size_t own = sizes.own_rows();
+  if (sizes.part_first + own > sizes.rows) {
+    throw UsageError("a part of a packed batch ends at row " +
+                     std::to_string(sizes.part_first + own) + " of " + std::to_string(sizes.rows));
+  }
   // Only views of const leave here.
   const SparseBatchParts p =
       parts_of({const_cast<float*>(words.data()), words.size()}, sizes);  // NOLINT
-  return {
-      .rows = {.columns = widths.columns,
-               .starts = p.row_starts,
-               .indices = p.row_indices,
-               .values = p.row_values},
-      .columns = {.touched = p.touched,
-                  .starts = p.column_starts,
-                  .rows = p.column_rows,
-                  .values = p.column_values},
-      .labels = {.classes = widths.classes, .starts = p.label_starts, .indices = p.label_indices}};
+  return {.rows = {.columns = widths.columns,
+                   .starts = p.row_starts.subspan(sizes.part_first, own + 1),
+                   .indices = p.row_indices,
+                   .values = p.row_values},
+          .columns = {.touched = p.touched,
+                      .starts = p.column_starts,
+                      .rows = p.column_rows,
+                      .values = p.column_values},
+          .labels = {.classes = widths.classes,
+                     .starts = p.label_starts.subspan(sizes.part_first, own + 1),
+                     .indices = p.label_indices,
+                     .batch_rows = sizes.part_rows == 0 ? 0 : sizes.rows}};
 }
 
 }  // namespace weir

@@ -18,7 +18,12 @@ struct PackedSizes {
   std::size_t entries = 0;  ///< inputs that are not zero
   std::size_t touched = 0;  ///< columns that have entries
   std::size_t labels = 0;   ///< of all rows together
+  /// The rows that are worked on, where each of several ranks works on some; 0: all. They do not
+  /// change the layout.
+  std::size_t part_rows = 0;
+  std::size_t part_first = 0;
 
+  [[nodiscard]] std::size_t own_rows() const noexcept { return part_rows == 0 ? rows : part_rows; }
   friend bool operator==(const PackedSizes&, const PackedSizes&) = default;
 };
 
@@ -50,8 +55,9 @@ struct SparseBatchParts {
 /// Returns the words that a batch takes.
 [[nodiscard]] std::size_t packed_words(const PackedSizes& sizes) noexcept;
 
-/// Returns the views of a packed batch, which may be on a device. Throws UsageError if `words` are
-/// not exactly as many as the sizes take. Thread-safe.
+/// Returns the views of a packed batch, which may be on a device. The rows and the labels are those
+/// of the part, if there is one; the columns are those of the batch. Throws UsageError if `words`
+/// are not exactly as many as the sizes take. Thread-safe.
 [[nodiscard]] SparseBatch unpack(std::span<const float> words, const PackedSizes& sizes,
                                  SparseWidths widths);
 /// The same for host memory that is to be filled in.

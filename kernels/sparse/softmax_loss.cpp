@@ -67,6 +67,7 @@ void softmax_statistics(const SparseLabels& labels, std::span<const float> z,
       return tiles.total[t] * exp_of_negative(tiles.largest[t] - largest);
     });
     out[2] = sum_terms(0, own.size(), [own, row](std::size_t l) noexcept { return row[own[l]]; });
+    out[3] = static_cast<float>(own.size());
   }
 }
 
@@ -77,10 +78,9 @@ void softmax_loss(const SparseLabels& labels, std::span<const float> statistics,
   require_matrix({"softmax_loss", "statistics"}, statistics.size(), rows, kSoftmaxStatistics);
   require_elements({"softmax_loss", "loss"}, loss.size(), 1);
   const auto term = [=](std::size_t i) {
-    return softmax_row_loss(statistics.data() + i * kSoftmaxStatistics,
-                            labels.starts[i + 1] - labels.starts[i]);
+    return softmax_row_loss(statistics.data() + i * kSoftmaxStatistics);
   };
-  loss[0] = sum_terms(0, rows, term) / static_cast<float>(rows);
+  loss[0] = sum_terms(0, rows, term) / static_cast<float>(labels.mean_rows());
 }
 
 void softmax_gradient(const SparseLabels& labels, std::span<const float> z,
@@ -89,17 +89,17 @@ void softmax_gradient(const SparseLabels& labels, std::span<const float> z,
   require_matrix({"softmax_gradient", "statistics"}, statistics.size(), labels.rows(),
                  kSoftmaxStatistics);
   require_elements({"softmax_gradient", "dz"}, dz.size(), z.size());
-  const auto rows = static_cast<float>(labels.rows());
+  const auto rows = static_cast<float>(labels.mean_rows());
   std::array<float, kSumTile> shares;  // apart from z, so that several are computed at once
   for (std::size_t i = 0; i < labels.rows(); ++i) {
     const std::span<float> out = dz.subspan(i * labels.classes, labels.classes);
     const std::span<const std::uint32_t> own = labels_of(labels, i);
-    if (own.empty()) {
+    const float* const of_row = statistics.data() + i * kSoftmaxStatistics;
+    if (of_row[3] == 0.0F) {
       std::ranges::fill(out, 0.0F);
       continue;
     }
-    const SoftmaxSlope slope(statistics.data() + i * kSoftmaxStatistics,
-                             static_cast<std::uint32_t>(own.size()), rows);
+    const SoftmaxSlope slope(of_row, rows);
     with_vectors([&shares, slope, row = z.data() + i * labels.classes, out] {
       for (std::size_t begin = 0; begin < out.size(); begin += kSumTile) {
         const std::size_t count = std::min(kSumTile, out.size() - begin);

@@ -11,8 +11,9 @@
 /// A row without labels has loss 0 and gradient 0, whatever its logits, and counts in the mean.
 ///
 /// In three steps, so that the logits are read twice in all, and that ranks that have a part of the
-/// classes each can put their statistics together in between: for each row M_i, S_i and the sum of
-/// its labels' logits; from them the loss; from them and the logits the gradient.
+/// classes each can put their statistics together in between (class_parts.hpp): for each row M_i,
+/// S_i, the sum of its labels' logits and their number; from them the loss; from them and the
+/// logits the gradient. `rows` is SparseLabels::mean_rows.
 ///
 /// The order is fixed, with our own exponential and logarithm, so every device gives the same bits.
 /// The row is cut into the tiles of reduce.hpp. A tile has its own largest logit M_t and the sum
@@ -31,14 +32,14 @@
 namespace weir {
 
 /// Floats of a row's statistics: M_i, at least the smallest float; S_i; the sum of its labels'
-/// logits.
-inline constexpr std::size_t kSoftmaxStatistics = 3;
+/// logits; c_i, exact up to 2^24.
+inline constexpr std::size_t kSoftmaxStatistics = 4;
 
 /// statistics [rows x kSoftmaxStatistics], overwritten.
 void softmax_statistics(const SparseLabels& labels, std::span<const float> z,
                         std::span<float> statistics);
 
-/// loss[0] = the mean loss of the rows. Reads the labels' starts alone.
+/// loss[0] = the mean loss of the rows. Reads no label.
 void softmax_loss(const SparseLabels& labels, std::span<const float> statistics,
                   std::span<float> loss);
 

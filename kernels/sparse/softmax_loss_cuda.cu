@@ -78,16 +78,16 @@ __global__ void statistics_kernel(StatisticsRows of, float* statistics) {
     out[0] = rounded_add(best, 0.0F);  // of -0 and +0 either may be found
     out[1] = sum;
     out[2] = at_labels;
+    out[3] = static_cast<float>(of.starts[i + 1] - of.starts[i]);
   }
 }
 
 /// The rows' losses, as terms of their sum.
 struct RowLosses {
   const float* statistics;
-  const std::uint32_t* starts;
 
   __device__ float one(std::size_t i) const {
-    return softmax_row_loss(statistics + i * kSoftmaxStatistics, starts[i + 1] - starts[i]);
+    return softmax_row_loss(statistics + i * kSoftmaxStatistics);
   }
   __device__ float4 four(std::size_t i) const {
     return float4{one(i), one(i + 1), one(i + 2), one(i + 3)};
@@ -108,7 +108,9 @@ struct GradientTile {
     const std::uint32_t first = starts[tile.row];
     const std::uint32_t count = starts[tile.row + 1] - first;
     const std::uint32_t yes = tile.labelled(labels + first, count);
-    const SoftmaxSlope slope(statistics + tile.row * kSoftmaxStatistics, count, rows);
+    const float* const of_row = statistics + tile.row * kSoftmaxStatistics;
+    const bool labelled = of_row[3] != 0.0F;
+    const SoftmaxSlope slope(of_row, rows);
     const std::size_t start = tile.row * classes + tile.begin;
     float values[kSumLanes];
     tile.load(z + start, 0.0F, values);
@@ -117,7 +119,7 @@ struct GradientTile {
       if (tile.place(k) >= tile.count) break;
       const float share = slope.share(values[k]);
       const float own = (yes >> k & 1U) != 0 ? rounded_add(share, -slope.target) : share;
-      dz[start + tile.place(k)] = count == 0 ? 0.0F : own;
+      dz[start + tile.place(k)] = labelled ? own : 0.0F;
     }
   }
 };
@@ -163,10 +165,10 @@ void softmax_loss(cudaStream_t stream, const SparseLabels& labels,
   require_elements({"softmax_loss", "loss"}, loss.size(), 1);
   require_workspace("softmax_loss", workspace);
   const auto terms_from = [&](std::size_t begin) {
-    return RowLosses{statistics.data() + begin * kSoftmaxStatistics, labels.starts.data() + begin};
+    return RowLosses{statistics.data() + begin * kSoftmaxStatistics};
   };
   sum_of_terms("softmax_loss", stream, terms_from, false, labels.rows(),
-               {.divisor = static_cast<float>(labels.rows())}, loss.data(), workspace);
+               {.divisor = static_cast<float>(labels.mean_rows())}, loss.data(), workspace);
 }
 
 void softmax_gradient(cudaStream_t stream, const SparseLabels& labels, std::span<const float> z,
@@ -182,7 +184,7 @@ void softmax_gradient(cudaStream_t stream, const SparseLabels& labels, std::span
                           labels.indices.data(),
                           statistics.data(),
                           labels.classes,
-                          static_cast<float>(labels.rows())};
+                          static_cast<float>(labels.mean_rows())};
   launch_row_tiles(kName, stream, work, labels.classes, labels.rows());
 }
 

@@ -19,7 +19,7 @@ namespace weir::cuda {
 void softmax_statistics(cudaStream_t stream, const SparseLabels& labels, std::span<const float> z,
                         std::span<float> statistics, std::span<float> workspace);
 
-/// loss[0] = the mean loss of the rows. Reads the labels' starts alone.
+/// loss[0] = the mean loss of the rows. Reads no label.
 void softmax_loss(cudaStream_t stream, const SparseLabels& labels,
                   std::span<const float> statistics, std::span<float> loss,
                   std::span<float> workspace);

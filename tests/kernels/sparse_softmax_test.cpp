@@ -202,25 +202,28 @@ TEST(SparseSoftmax, RefusesSizesThatDoNotFitAndLeavesTheOutputAlone) {
   const SparseLabels no_rows{.classes = 3, .starts = own.starts.first(1), .indices = {}};
   const SparseLabels no_classes{.classes = 0, .starts = own.starts, .indices = own.indices};
   const std::vector<float> z(6, 1.0F);
-  std::vector<float> out(7, 42.0F);
+  const std::vector<float> statistics(8, 1.0F);
+  std::vector<float> out(9, 42.0F);
+  const auto eight = std::span(out).first(8);
   const auto six = std::span(out).first(6);
   const auto five = std::span(z).first(5);
-  EXPECT_THROW(softmax_statistics(own, five, six), UsageError);
+  const auto seven = std::span(statistics).first(7);
+  EXPECT_THROW(softmax_statistics(own, five, eight), UsageError);
   EXPECT_THROW(softmax_statistics(own, z, out), UsageError);
   EXPECT_THROW(softmax_statistics(no_rows, {}, {}), UsageError);
-  EXPECT_THROW(softmax_statistics(no_classes, {}, six), UsageError);
-  EXPECT_THROW(softmax_loss(own, five, std::span(out).first(1)), UsageError);
-  EXPECT_THROW(softmax_loss(own, z, six), UsageError);
+  EXPECT_THROW(softmax_statistics(no_classes, {}, eight), UsageError);
+  EXPECT_THROW(softmax_loss(own, seven, std::span(out).first(1)), UsageError);
+  EXPECT_THROW(softmax_loss(own, statistics, six), UsageError);
   EXPECT_THROW(softmax_loss(no_rows, {}, std::span(out).first(1)), UsageError);
-  EXPECT_THROW(softmax_gradient(own, five, z, six), UsageError);
-  EXPECT_THROW(softmax_gradient(own, z, five, six), UsageError);
-  EXPECT_THROW(softmax_gradient(own, z, z, out), UsageError);
-  EXPECT_EQ(out, std::vector<float>(7, 42.0F));
+  EXPECT_THROW(softmax_gradient(own, five, statistics, six), UsageError);
+  EXPECT_THROW(softmax_gradient(own, z, seven, six), UsageError);
+  EXPECT_THROW(softmax_gradient(own, z, statistics, out), UsageError);
+  EXPECT_EQ(out, std::vector<float>(9, 42.0F));
 }
 
 TEST(SparseSoftmax, RefusesLabelsThatAreNoClassOrOutOfOrderByTheirPlace) {
   const std::vector<float> z(6, 1.0F);
-  std::vector<float> out(6, 42.0F);
+  std::vector<float> out(8, 42.0F);
   const auto message = [&](const ClassLists& labels) {
     return weir::testing::message_of<UsageError>(
         [&] { softmax_statistics(labels.view(), z, out); });
@@ -233,7 +236,7 @@ TEST(SparseSoftmax, RefusesLabelsThatAreNoClassOrOutOfOrderByTheirPlace) {
             "softmax_statistics: the labels' starts do not ascend");
   EXPECT_EQ(message({.classes = 3, .starts = {0, 1, 1}, .indices = {0, 1}}),
             "softmax_statistics: labels has 2 elements, expected 1");
-  EXPECT_EQ(out, std::vector<float>(6, 42.0F));
+  EXPECT_EQ(out, std::vector<float>(8, 42.0F));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(Vectors, GiveASoftmaxGradientTheBitsOfOneFloatAtATime) {
   std::vector<float> dz(kClasses);
   softmax_statistics(labels.view(), z, statistics);
   softmax_gradient(labels.view(), z, statistics, dz);
-  const weir::SoftmaxSlope slope(statistics.data(), 1, 1.0F);
+  const weir::SoftmaxSlope slope(statistics.data(), 1.0F);
   for (std::size_t j = 0; j < kClasses; ++j) {
     const float expected = j == 17 ? slope.share(z[j]) - slope.target : slope.share(z[j]);
     ASSERT_EQ(std::bit_cast<std::uint32_t>(dz[j]), std::bit_cast<std::uint32_t>(expected)) << j;

@@ -33,6 +33,7 @@ struct NormalDraw {
   std::uint64_t seed = 0;
   std::uint64_t sequence = 0;
   float deviation = 1;
+  std::uint64_t first = 0;  ///< the number of the first one in the stream
 };
 
 class Maths {
@@ -49,7 +50,7 @@ class Maths {
   [[nodiscard]] virtual Bytes workspace() const noexcept = 0;
 
   virtual void fill(Stream& stream, float value, Out out) = 0;
-  /// out[i] = deviation * number i; the same bits on every device.
+  /// out[i] = deviation * number first + i; the same bits on every device.
   virtual void fill_normal(Stream& stream, NormalDraw draw, Out out) = 0;
   /// total[i] += x[i].
   virtual void add(Stream& stream, In x, Out total) = 0;
@@ -57,6 +58,9 @@ class Maths {
   /// y = act(x W + b).
   virtual void dense_forward(Stream& stream, DenseShape shape, In x, In w, In b, Out y,
                              Activation activation, Out workspace) = 0;
+  /// y = act(y + b).
+  virtual void bias_activation(Stream& stream, DenseShape shape, In b, Out y,
+                               Activation activation) = 0;
   /// dW = x^T dy.
   virtual void dense_weight_gradient(Stream& stream, DenseShape shape, In x, In dy, Out dw,
                                      Out workspace) = 0;
@@ -107,6 +111,13 @@ class Maths {
   /// hits[0] = the number of rows whose largest logit is one of their labels.
   virtual void count_hits(Stream& stream, const SparseLabels& labels, In z, Out hits,
                           Out workspace) = 0;
+  /// tops [rows x kTopLogit] of the logits z.
+  virtual void top_logits(Stream& stream, const SparseLabels& labels, In z, Out tops,
+                          Out workspace) = 0;
+  /// statistics = those of all parts of the classes.
+  virtual void merge_softmax_statistics(Stream& stream, In parts, Out statistics) = 0;
+  /// hits[0] = the number of rows whose largest logit, of all parts, is one of their labels.
+  virtual void merge_hits(Stream& stream, In parts, std::size_t rows, Out hits, Out workspace) = 0;
 
   /// The products of a dense layer in `precision`; see kernels/dense_mixed.hpp. In 16 bits x, w and
   /// dy are words as half_words.hpp lays them out.

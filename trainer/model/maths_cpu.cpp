@@ -7,6 +7,7 @@
 #include "kernels/precision/convert.hpp"
 #include "kernels/precision/loss_scale.hpp"
 #include "kernels/sgd.hpp"
+#include "kernels/sparse/class_parts.hpp"
 #include "kernels/sparse/count_hits.hpp"
 #include "kernels/sparse/csr_layer.hpp"
 #include "kernels/sparse/logistic_loss.hpp"
@@ -23,7 +24,7 @@ class CpuMaths final : public Maths {
 
   void fill(Stream& /*stream*/, float value, Out out) override { weir::fill(out, value); }
   void fill_normal(Stream& /*stream*/, NormalDraw draw, Out out) override {
-    weir::fill_normal(draw.seed, draw.sequence, out);
+    weir::fill_normal(draw.seed, draw.sequence, out, draw.first);
     if (draw.deviation != 1) weir::scale(draw.deviation, out);
   }
   void add(Stream& /*stream*/, In x, Out total) override { weir::add(x, total); }
@@ -31,6 +32,10 @@ class CpuMaths final : public Maths {
   void dense_forward(Stream& /*stream*/, DenseShape shape, In x, In w, In b, Out y,
                      Activation activation, Out /*workspace*/) override {
     weir::dense_forward(shape, x, w, b, y, activation);
+  }
+  void bias_activation(Stream& /*stream*/, DenseShape shape, In b, Out y,
+                       Activation activation) override {
+    weir::bias_activation(shape, b, y, activation);
   }
   void dense_weight_gradient(Stream& /*stream*/, DenseShape shape, In x, In dy, Out dw,
                              Out /*workspace*/) override {
@@ -96,6 +101,17 @@ class CpuMaths final : public Maths {
   void count_hits(Stream& /*stream*/, const SparseLabels& labels, In z, Out hits,
                   Out /*workspace*/) override {
     weir::count_hits(labels, z, hits);
+  }
+  void top_logits(Stream& /*stream*/, const SparseLabels& labels, In z, Out tops,
+                  Out /*workspace*/) override {
+    weir::top_logits(labels, z, tops);
+  }
+  void merge_softmax_statistics(Stream& /*stream*/, In parts, Out statistics) override {
+    weir::merge_softmax_statistics(parts, statistics);
+  }
+  void merge_hits(Stream& /*stream*/, In parts, std::size_t rows, Out hits,
+                  Out /*workspace*/) override {
+    weir::merge_hits(parts, rows, hits);
   }
 
   void mixed_forward(Stream& /*stream*/, Precision precision, DenseShape shape, In x, In w, In b,

@@ -19,6 +19,7 @@
 #include "kernels/precision/convert_cuda.hpp"
 #include "kernels/precision/loss_scale_cuda.hpp"
 #include "kernels/sgd_cuda.hpp"
+#include "kernels/sparse/class_parts_cuda.hpp"
 #include "kernels/sparse/count_hits_cuda.hpp"
 #include "kernels/sparse/csr_layer_cuda.hpp"
 #include "kernels/sparse/logistic_loss_cuda.hpp"
@@ -53,7 +54,7 @@ class CudaMaths final : public Maths {
     cuda::fill(cuda_stream(stream), out, value);
   }
   void fill_normal(Stream& stream, NormalDraw draw, Out out) override {
-    cuda::fill_normal(cuda_stream(stream), draw.seed, draw.sequence, out);
+    cuda::fill_normal(cuda_stream(stream), draw.seed, draw.sequence, out, draw.first);
     if (draw.deviation != 1) cuda::scale(cuda_stream(stream), draw.deviation, out);
   }
   void add(Stream& stream, In x, Out total) override { cuda::add(cuda_stream(stream), x, total); }
@@ -61,6 +62,10 @@ class CudaMaths final : public Maths {
   void dense_forward(Stream& stream, DenseShape shape, In x, In w, In b, Out y,
                      Activation activation, Out workspace) override {
     cuda::dense_forward(*blas_, cuda_stream(stream), shape, x, w, b, y, activation, workspace);
+  }
+  void bias_activation(Stream& stream, DenseShape shape, In b, Out y,
+                       Activation activation) override {
+    cuda::bias_activation(cuda_stream(stream), shape, b, y, activation);
   }
   void dense_weight_gradient(Stream& stream, DenseShape shape, In x, In dy, Out dw,
                              Out workspace) override {
@@ -128,6 +133,16 @@ class CudaMaths final : public Maths {
   void count_hits(Stream& stream, const SparseLabels& labels, In z, Out hits,
                   Out workspace) override {
     cuda::count_hits(cuda_stream(stream), labels, z, hits, workspace);
+  }
+  void top_logits(Stream& stream, const SparseLabels& labels, In z, Out tops,
+                  Out workspace) override {
+    cuda::top_logits(cuda_stream(stream), labels, z, tops, workspace);
+  }
+  void merge_softmax_statistics(Stream& stream, In parts, Out statistics) override {
+    cuda::merge_softmax_statistics(cuda_stream(stream), parts, statistics);
+  }
+  void merge_hits(Stream& stream, In parts, std::size_t rows, Out hits, Out workspace) override {
+    cuda::merge_hits(cuda_stream(stream), parts, rows, hits, workspace);
   }
 
   void mixed_forward(Stream& stream, Precision precision, DenseShape shape, In x, In w, In b, Out y,

@@ -48,12 +48,12 @@ void Operations::fill(const Tensor& tensor, float value, StreamRole stream) {
 }
 
 void Operations::draw(const Tensor& tensor, NormalDraw draw, StreamRole stream) {
-  submitter_.submit(
-      "draw", {.writes = {tensor}, .stream = stream},
-      [maths = &maths_, draw](Stream& s, Inputs, Outputs out) {
-        maths->fill_normal(s, draw, out[0]);
-      },
-      {static_cast<double>(draw.seed), static_cast<double>(draw.sequence), draw.deviation});
+  submitter_.submit("draw", {.writes = {tensor}, .stream = stream},
+                    [maths = &maths_, draw](Stream& s, Inputs, Outputs out) {
+                      maths->fill_normal(s, draw, out[0]);
+                    },
+                    {static_cast<double>(draw.seed), static_cast<double>(draw.sequence),
+                     draw.deviation, static_cast<double>(draw.first)});
 }
 
 void Operations::accumulate(const Tensor& total, const Tensor& value) {
@@ -72,6 +72,14 @@ Tensor Operations::dense(const Tensor& x, const Tensor& w, const Tensor& b, Acti
                                            workspace_behind(1, out));
                     });
   return y;
+}
+
+void Operations::bias_activation(const Tensor& b, const Tensor& y, Activation activation) {
+  submitter_.submit(
+      "bias and activation", {.reads = {b, y}, .writes = {y}},
+      [maths = &maths_, shape = dense_shape(y, 0), activation](Stream& s, Inputs in, Outputs out) {
+        maths->bias_activation(s, shape, in[0], out[0], activation);
+      });
 }
 
 void Operations::weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dw) {

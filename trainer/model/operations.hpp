@@ -41,6 +41,8 @@ class Operations {
   /// x [m × k], w [k × n], b [n] → act(x · w + b) [m × n].
   [[nodiscard]] Tensor dense(const Tensor& x, const Tensor& w, const Tensor& b,
                              Activation activation);
+  /// y [m × n] = act(y + b), in place.
+  void bias_activation(const Tensor& b, const Tensor& y, Activation activation);
   /// dw [k × n] from the layer's input x [m × k] and the gradient dy [m × n].
   void weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dw);
   /// db [n] = the column sums of dy [m × n].

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "kernels/sparse/count_hits.hpp"
 #include "kernels/sparse/softmax_loss.hpp"
 #include "trainer/model/operation_writes.hpp"
 
@@ -32,7 +33,7 @@ PackedTensor labels_of(const PackedTensor& batch) {
 Tensor SparseOperations::layer(const PackedTensor& batch, const Tensor& w, const Tensor& b,
                                Activation activation) {
   Submitter& submitter = operations_.submitter();
-  Tensor y = submitter.empty({batch.sizes.rows, w.shape()[1]}, "activations");
+  Tensor y = submitter.empty({batch.sizes.own_rows(), w.shape()[1]}, "activations");
   const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
   submitter.submit("sparse layer", {.reads = {batch.words, w, b}, .writes = {y}},
                    [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths,
@@ -54,7 +55,7 @@ Tensor SparseOperations::softmax(const Tensor& logits, const PackedTensor& batch
   Submitter& submitter = operations_.submitter();
   Tensor loss = submitter.empty({1}, "loss");
   const Tensor statistics =
-      submitter.empty({batch.sizes.rows, kSoftmaxStatistics}, "softmax statistics");
+      submitter.empty({batch.sizes.own_rows(), kSoftmaxStatistics}, "softmax statistics");
   std::vector<Tensor> writes{logits, loss, statistics};
   if (operations_.workspace()) writes.push_back(operations_.workspace());
   const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
@@ -117,6 +118,71 @@ Tensor SparseOperations::hits(const Tensor& logits, const PackedTensor& batch) {
                      maths->count_hits(s, y, in[1], out[0], workspace_behind(1, out));
                    },
                    {rows, entries, touched, labels});
+  return hits;
+}
+
+Tensor SparseOperations::softmax_statistics(const Tensor& logits, const PackedTensor& batch) {
+  Submitter& submitter = operations_.submitter();
+  Tensor statistics =
+      submitter.empty({batch.sizes.own_rows(), kSoftmaxStatistics}, "softmax statistics");
+  const OperationWrites writes(operations_.workspace(), statistics);
+  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
+  submitter.submit("softmax statistics", {.reads = {batch.words, logits}, .writes = writes.list()},
+                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
+                       Stream& s, Inputs in, Outputs out) {
+                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
+                     maths->softmax_statistics(s, y, in[1], out[0], workspace_behind(1, out));
+                   },
+                   {rows, entries, touched, labels});
+  return statistics;
+}
+
+Tensor SparseOperations::softmax_of_parts(const Tensor& statistics, const Tensor& logits,
+                                          const PackedTensor& batch) {
+  Submitter& submitter = operations_.submitter();
+  Tensor loss = submitter.empty({1}, "loss");
+  const Tensor merged =
+      submitter.empty({batch.sizes.own_rows(), kSoftmaxStatistics}, "softmax statistics");
+  std::vector<Tensor> writes{logits, loss, merged};
+  if (operations_.workspace()) writes.push_back(operations_.workspace());
+  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
+  submitter.submit("softmax loss", {.reads = {batch.words, logits, statistics}, .writes = writes},
+                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
+                       Stream& s, Inputs in, Outputs out) {
+                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
+                     maths->merge_softmax_statistics(s, in[2], out[2]);
+                     maths->softmax_loss(s, y, out[2], out[1], workspace_behind(3, out));
+                     maths->softmax_gradient(s, y, out[0], out[2], out[0]);
+                   },
+                   {rows, entries, touched, labels});
+  return loss;
+}
+
+Tensor SparseOperations::top_logits(const Tensor& logits, const PackedTensor& batch) {
+  Submitter& submitter = operations_.submitter();
+  Tensor tops = submitter.empty({batch.sizes.own_rows(), kTopLogit}, "largest logits");
+  const OperationWrites writes(operations_.workspace(), tops);
+  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
+  submitter.submit("largest logits", {.reads = {batch.words, logits}, .writes = writes.list()},
+                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
+                       Stream& s, Inputs in, Outputs out) {
+                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
+                     maths->top_logits(s, y, in[1], out[0], workspace_behind(1, out));
+                   },
+                   {rows, entries, touched, labels});
+  return tops;
+}
+
+Tensor SparseOperations::hits_of_parts(const Tensor& tops, const PackedTensor& batch) {
+  Submitter& submitter = operations_.submitter();
+  Tensor hits = submitter.empty({1}, "hits");
+  const OperationWrites writes(operations_.workspace(), hits);
+  submitter.submit("count hits", {.reads = {tops}, .writes = writes.list()},
+                   [maths = &operations_.maths(), rows = batch.sizes.own_rows()](
+                       Stream& s, Inputs in, Outputs out) {
+                     maths->merge_hits(s, in[0], rows, out[0], workspace_behind(1, out));
+                   },
+                   {static_cast<double>(batch.sizes.own_rows())});
   return hits;
 }
 

@@ -42,6 +42,18 @@ class SparseOperations {
   /// Returns count [1]: the rows whose largest logit is one of their labels.
   [[nodiscard]] Tensor hits(const Tensor& logits, const PackedTensor& batch);
 
+  /// The same where each of n ranks has the logits of a part of the classes: what each makes of its
+  /// part, and what is made of all parts' results. See kernels/sparse/class_parts.hpp.
+  /// Returns statistics [rows × kSoftmaxStatistics].
+  [[nodiscard]] Tensor softmax_statistics(const Tensor& logits, const PackedTensor& batch);
+  /// As loss_and_gradient of kSoftmax, from statistics [n × rows × kSoftmaxStatistics].
+  [[nodiscard]] Tensor softmax_of_parts(const Tensor& statistics, const Tensor& logits,
+                                        const PackedTensor& batch);
+  /// Returns tops [rows × kTopLogit].
+  [[nodiscard]] Tensor top_logits(const Tensor& logits, const PackedTensor& batch);
+  /// As hits, from tops [n × rows × kTopLogit].
+  [[nodiscard]] Tensor hits_of_parts(const Tensor& tops, const PackedTensor& batch);
+
  private:
   [[nodiscard]] Tensor softmax(const Tensor& logits, const PackedTensor& batch);
   [[nodiscard]] Tensor logistic(const Tensor& logits, const PackedTensor& batch);

@@ -3,6 +3,7 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/elementwise/elementwise.hpp"
+#include "kernels/sparse/class_parts_cuda.hpp"
 #include "kernels/sparse/count_hits_cuda.hpp"
 #include "kernels/sparse/logistic_loss_cuda.hpp"
 #include "kernels/sparse/softmax_loss_cuda.hpp"
@@ -13,6 +14,7 @@
 namespace {
 
 using weir::kSoftmaxStatistics;
+using weir::kTopLogit;
 using weir::SparseLabels;
 using weir::reference::ClassLists;
 using weir::reference::kNan;
@@ -38,18 +40,29 @@ constexpr std::array<Sparsity, 12> kLabelSizes{{{1, 1, 1000},
                                                 {2, 100003, 1},
                                                 {1, (1U << 20U) + 1029, 1}}};
 
-/// What the three losses give, on the CPU or on the device.
+/// What the three losses give, on the CPU or on the device, and what two ranks with these logits
+/// each would make of it.
 struct Results {
   std::vector<float> statistics;
-  std::vector<float> scalars = std::vector<float>(4, kNan);
+  std::vector<float> scalars = std::vector<float>(5, kNan);
   std::vector<float> softmax_dz;
   std::vector<float> logistic_dz;
+  std::vector<float> tops;
+  std::vector<float> merged;
 };
+
+std::vector<float> twice(const std::vector<float>& values) {
+  std::vector<float> two = values;
+  two.insert(two.end(), values.begin(), values.end());
+  return two;
+}
 
 Results on_cpu(const ClassLists& labels, const std::vector<float>& z) {
   Results found{.statistics = std::vector<float>(labels.rows() * kSoftmaxStatistics),
                 .softmax_dz = std::vector<float>(z.size()),
-                .logistic_dz = std::vector<float>(z.size())};
+                .logistic_dz = std::vector<float>(z.size()),
+                .tops = std::vector<float>(labels.rows() * kTopLogit),
+                .merged = std::vector<float>(labels.rows() * kSoftmaxStatistics)};
   const SparseLabels own = labels.view();
   const auto scalar = [&found](std::size_t i) { return std::span(found.scalars).subspan(i, 1); };
   weir::softmax_statistics(own, z, found.statistics);
@@ -58,6 +71,9 @@ Results on_cpu(const ClassLists& labels, const std::vector<float>& z) {
   weir::logistic_loss_and_gradient(own, z, scalar(1), found.logistic_dz);
   weir::logistic_loss(own, z, scalar(2));
   weir::count_hits(own, z, scalar(3));
+  weir::top_logits(own, z, found.tops);
+  weir::merge_hits(twice(found.tops), labels.rows(), scalar(4));
+  weir::merge_softmax_statistics(twice(found.statistics), found.merged);
   return found;
 }
 
@@ -77,7 +93,9 @@ class SparseLossesOnDevice : public weir::testing::GpuTest {
     const DeviceLabels device_labels(labels);
     const DeviceArray<float> device_z(z, offset);
     DeviceArray<float> statistics(labels.rows() * kSoftmaxStatistics, offset);
-    DeviceArray<float> scalars(4, offset);
+    DeviceArray<float> scalars(5, offset);
+    DeviceArray<float> tops(labels.rows() * kTopLogit, offset);
+    DeviceArray<float> merged(labels.rows() * kSoftmaxStatistics, offset);
     DeviceArray<float> softmax_dz(z.size(), offset);
     DeviceArray<float> logistic_dz(z.size(), offset);
     const SparseLabels own = device_labels.view();
@@ -90,9 +108,16 @@ class SparseLossesOnDevice : public weir::testing::GpuTest {
                                            logistic_dz.span(), workspace());
     weir::cuda::logistic_loss(stream(), own, device_z.view(), scalar(2), workspace());
     weir::cuda::count_hits(stream(), own, device_z.view(), scalar(3), workspace());
+    weir::cuda::top_logits(stream(), own, device_z.view(), tops.span(), workspace());
+    const DeviceArray<float> two_tops(twice(tops.values()));
+    const DeviceArray<float> two_statistics(twice(statistics.values()));
+    weir::cuda::merge_hits(stream(), two_tops.view(), labels.rows(), scalar(4), workspace());
+    weir::cuda::merge_softmax_statistics(stream(), two_statistics.view(), merged.span());
+    EXPECT_TRUE(tops.guards_hold() && merged.guards_hold());
     EXPECT_TRUE(statistics.guards_hold() && scalars.guards_hold());
     EXPECT_TRUE(softmax_dz.guards_hold() && logistic_dz.guards_hold());
-    return {statistics.values(), scalars.values(), softmax_dz.values(), logistic_dz.values()};
+    return {statistics.values(),  scalars.values(), softmax_dz.values(),
+            logistic_dz.values(), tops.values(),    merged.values()};
   }
 
   /// Returns the device's results after comparing them with the CPU's.
@@ -104,6 +129,8 @@ class SparseLossesOnDevice : public weir::testing::GpuTest {
     expect_same_bits(found.scalars, expected.scalars);
     expect_same_bits(found.softmax_dz, expected.softmax_dz);
     expect_same_bits(found.logistic_dz, expected.logistic_dz);
+    expect_same_bits(found.tops, expected.tops);
+    expect_same_bits(found.merged, expected.merged);
     return found;
   }
 };
@@ -231,21 +258,21 @@ TEST_F(SparseLossesOnDevice, BadSizesAreRefusedAndNothingChanges) {
   refused(own, z.view(), one.span(), all, workspace().first(1000));
 
   const auto six = all.first(6);
-  const auto statistics = z.view().first(6);
+  const auto statistics = z.view();
   const auto statistics_refused = [&](const SparseLabels& given, auto logits, auto to,
                                       auto scratch) {
     EXPECT_THROW(weir::cuda::softmax_statistics(stream(), given, logits, to, scratch),
                  weir::UsageError);
   };
-  statistics_refused(none, z.view(), six, workspace());
-  statistics_refused(own, z.view().first(7), six, workspace());
-  statistics_refused(own, z.view(), all, workspace());
-  statistics_refused(own, z.view(), six, workspace().first(1000));
+  statistics_refused(none, z.view(), all, workspace());
+  statistics_refused(own, z.view().first(7), all, workspace());
+  statistics_refused(own, z.view(), six, workspace());
+  statistics_refused(own, z.view(), all, workspace().first(1000));
   const auto loss_refused = [&](const SparseLabels& given, auto from, auto to, auto scratch) {
     EXPECT_THROW(weir::cuda::softmax_loss(stream(), given, from, to, scratch), weir::UsageError);
   };
   loss_refused(none, statistics.first(0), one.span(), workspace());
-  loss_refused(own, z.view(), one.span(), workspace());
+  loss_refused(own, z.view().first(6), one.span(), workspace());
   loss_refused(own, statistics, six, workspace());
   loss_refused(own, statistics, one.span(), workspace().first(1000));
   const auto gradient_refused = [&](const SparseLabels& given, auto logits, auto from, auto to) {
@@ -253,7 +280,7 @@ TEST_F(SparseLossesOnDevice, BadSizesAreRefusedAndNothingChanges) {
   };
   gradient_refused(many, z.view(), statistics, all);
   gradient_refused(own, z.view().first(7), statistics, all);
-  gradient_refused(own, z.view(), z.view(), all);
+  gradient_refused(own, z.view(), z.view().first(6), all);
   gradient_refused(own, z.view(), statistics, all.first(7));
   EXPECT_TRUE(std::isnan(one.values()[0]));
   for (const float value : out.values()) EXPECT_TRUE(std::isnan(value));

@@ -76,6 +76,9 @@ class MathsWithWorkspace final : public Maths {
   void sgd_momentum(Stream& s, Out w, In g, Out v, float rate, float momentum) override {
     cpu_->sgd_momentum(s, w, g, v, rate, momentum);
   }
+  void bias_activation(Stream& s, DenseShape shape, In b, Out y, Activation activation) override {
+    cpu_->bias_activation(s, shape, b, y, activation);
+  }
   void csr_forward(Stream& s, const CsrRows& x, In w, In b, Out y, Activation activation) override {
     cpu_->csr_forward(s, x, w, b, y, activation);
   }
@@ -101,6 +104,17 @@ class MathsWithWorkspace final : public Maths {
   void count_hits(Stream& s, const SparseLabels& labels, In z, Out hits, Out workspace) override {
     use(workspace);
     cpu_->count_hits(s, labels, z, hits, {});
+  }
+  void top_logits(Stream& s, const SparseLabels& labels, In z, Out tops, Out workspace) override {
+    use(workspace);
+    cpu_->top_logits(s, labels, z, tops, {});
+  }
+  void merge_softmax_statistics(Stream& s, In parts, Out statistics) override {
+    cpu_->merge_softmax_statistics(s, parts, statistics);
+  }
+  void merge_hits(Stream& s, In parts, std::size_t rows, Out hits, Out workspace) override {
+    use(workspace);
+    cpu_->merge_hits(s, parts, rows, hits, {});
   }
   void mixed_forward(Stream& s, Precision precision, DenseShape shape, In x, In w, In b, Out y,
                      Activation activation, Out workspace) override {
