@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "allocator/base/error.hpp"
 #include "tools/program/standard_streams.hpp"
@@ -11,9 +13,11 @@
 #include "trainer/checkpoint/checkpoint_lock.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/commands/flags.hpp"
+#include "trainer/commands/wide_processes.hpp"
 #include "trainer/report/wide_report.hpp"
 #include "trainer/run/recording.hpp"
 #include "trainer/sparse/make_sparse.hpp"
+#include "trainer/wide/wide_agreement.hpp"
 #include "trainer/wide/wide_checkpoint.hpp"
 #include "trainer/wide/wide_train.hpp"
 
@@ -120,6 +124,16 @@ class WideCommand {
     line.add("--compare-precision", compare_precision_,
              "train again in float32, and print its accuracy beside");
     line.add("--resume", resume_, "go on from the checkpoint");
+    flags_.add(
+        "--parallel", [](WideSettings & s) -> auto& { return s.parallel; },
+        [](std::string_view name, std::string_view text) {
+          return std::optional<Parallel>(parse_parallel(name, text));
+        },
+        "what the ranks that mpirun or torchrun started share: data, each batch's rows; model, the "
+        "first and the last layer's weights");
+    flags_.add(
+        "--bucket", [](WideSettings & s) -> auto& { return s.bucket; }, parse_bucket,
+        "bytes of gradients that --parallel data reduces at a time (default: 25MiB)");
     line.add("--lazy-rows", lazy_rows_,
              "update only those rows of the first layer that a batch touches: faster, and another "
              "result");
@@ -137,8 +151,29 @@ class WideCommand {
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
     std::optional<CheckpointLock> lock;
-    const WideSettings settings = read_settings(lock);
-    if (make_.given()) return make(settings);
+    if (make_.given()) return make(read_settings({}, lock));
+    const Launch launch = find_launch();
+    WideSettings settings = read_settings(launch, lock);
+    require_ranks(settings, launch.size);
+    if (!settings.parallel.value) return train(settings, {.stop = stop}, nullptr);
+    std::vector<AgreedField> fields = agreed_fields(settings);
+    fields.push_back({"--compare-precision", compare_precision_ ? "given" : "not given"});
+    WideProcesses processes(settings, launch, std::move(fields), stop);
+    if (!processes.agreed()) return 2;  // rank 0 says in what they differ
+    if (processes.speaks()) return train(settings, processes.hooks(), &processes);
+    be_quiet(settings);
+    const Recording recording(settings.train);
+    publish(settings.train);
+    WideResult result = train_wide(settings, processes.hooks());
+    if (compare_precision_) compare_with_float32(result, settings, processes.hooks());
+    processes.finish(result.run);
+    return exit_code(result.run.outcome, diverged(result.run));
+  }
+
+ private:
+  /// Trains, prints and writes.
+  [[nodiscard]] int train(const WideSettings& settings, WideHooks hooks,
+                          WideProcesses* processes) const {
     require_different_files(std::array{json_.named(), settings.checkpoint_file(),
                                        settings.train.log_file(), settings.train.timeline_file()},
                             settings.data_files());
@@ -148,18 +183,18 @@ class WideCommand {
     publish(settings.train);
     std::fprintf(stderr, "%s\n%s\n", settings.describe().c_str(), format_network(settings).c_str());
     ProgressBar bar;
-    WideResult result = train_wide(
-        settings, {.stop = stop,
-                   .on_done = [&](std::uint64_t done,
-                                  std::uint64_t all) { bar.show("batches submitted", done, all); },
-                   .on_pace =
-                       [&](const PaceLine& line) {
-                         bar.clear();
-                         std::fprintf(stderr, "%s\n", format_pace(line).c_str());
-                       }});
+    hooks.on_done = [&bar](std::uint64_t done, std::uint64_t all) {
+      bar.show("batches submitted", done, all);
+    };
+    hooks.on_pace = [&bar](const PaceLine& line) {
+      bar.clear();
+      std::fprintf(stderr, "%s\n", format_pace(line).c_str());
+    };
+    WideResult result = train_wide(settings, hooks);
     bar.clear();
     result.run.recording = recording.finish();
-    if (compare_precision_) compare_with_float32(result, settings, stop);
+    if (compare_precision_) compare_with_float32(result, settings, hooks);
+    if (processes != nullptr) processes->finish(result.run);
     const WideTimeline timeline = read_wide_timeline(result);
     const int print_error =
         json_.replaces_table() ? 0 : print(format_wide(settings, result, timeline));
@@ -172,17 +207,20 @@ class WideCommand {
     return exit_code(result.run.outcome, diverged(result.run));
   }
 
- private:
-  [[nodiscard]] WideSettings read_settings(std::optional<CheckpointLock>& lock) const {
-    WideSettings settings = WideSettings::from_environment(process_environment(), device_.choose());
+  [[nodiscard]] WideSettings read_settings(const Launch& launch,
+                                           std::optional<CheckpointLock>& lock) const {
+    WideSettings settings = WideSettings::from_environment(
+        process_environment(), device_of_rank(device_.choose(), launch));
     settings.lazy_rows = lazy_rows_;
     settings.resume = resume_;
     flags_.apply(settings);
     train_flags_.apply(settings.train);
     require_sources_apart(settings);
     if (data_.given()) settings.read_data({data_.text(), data_.name()});
-    // First, so that no other run changes the file after `settle` has looked at it.
-    if (!make_.given()) lock.emplace(settings.checkpoint.source, settings.checkpoint.value);
+    // First, so that no other run changes the file after `settle` has looked at it. Rank 0 writes
+    // it.
+    const bool writes = !make_.given() && launch.rank == 0;
+    if (writes) lock.emplace(settings.checkpoint.source, settings.checkpoint.value);
     settings.settle();
     if (compare_precision_ && (settings.precision.value == Precision::kFloat32 || resume_)) {
       throw UsageError(

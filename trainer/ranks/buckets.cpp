@@ -4,15 +4,13 @@
 #include <optional>
 
 namespace weir {
-namespace {
 
 Bytes parse_bucket(std::string_view name, std::string_view text) {
-  const std::optional<std::uint64_t> value = parse_whole(text);
-  if (!value || *value == 0) refuse(name, text, "a number of bytes from 1 on");
-  return {*value};
+  const std::optional<std::uint64_t> plain = parse_whole(text);
+  const std::optional<Bytes> bytes = plain ? Bytes{*plain} : parse_bytes(text);
+  if (!bytes || bytes->count == 0) refuse(name, text, "a number of bytes from 1 on, or 25MiB");
+  return *bytes;
 }
-
-}  // namespace
 
 Setting<Bytes> bucket_setting(const Environment& environment) {
   Setting<Bytes> bucket = Setting<Bytes>::by_default(kDefaultBucket);

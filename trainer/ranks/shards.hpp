@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace weir {
 
@@ -41,16 +42,31 @@ struct ModelSplit {
 /// Returns the bytes that `rank` sends in one step of training:
 /// @verbatim
 ///   forward    all_reduce of the first layer's partial products, rows x first
-///              all_gather of each row's maximum and sum of exponentials, rows x 2
+///   hits       all_gather of each row's largest logit, and whether it is a label, rows x 2
+///   loss       all_gather of each row's maximum, sum of exponentials, sum of its labels' logits
+///   and
+///              number of labels, rows x 4
 ///   backward   all_reduce of the partial gradients at the last layer's inputs, rows x last
 /// @endverbatim
-/// The weights' gradients are each rank's own and do not travel. With a logistic output there is
-/// no all_gather (`softmax` is false), but the loss is a sum over ranks: `rows` floats are reduced.
+/// The weights' gradients are each rank's own and do not travel. With a logistic output (`softmax`
+/// is false) the loss is a sum over the classes, and so over the ranks: one float is reduced.
 [[nodiscard]] std::uint64_t model_step_bytes(const ModelSplit& split, int rank,
                                              bool softmax = true) noexcept;
 
 /// Returns the formula with these numbers and its result, in one line, for people.
 [[nodiscard]] std::string describe_model_step(const ModelSplit& split, int rank,
                                               bool softmax = true);
+
+/// What `--parallel data` reduces in a step.
+struct DataSplit {
+  std::vector<std::uint64_t> buckets{};  ///< floats of each
+  int ranks = 1;                         ///< how many share the batch
+};
+
+/// Returns the bytes that `rank` sends in one step of training: an all_reduce for each bucket, and
+/// one of the loss and the hits.
+[[nodiscard]] std::uint64_t data_step_bytes(const DataSplit& split, int rank) noexcept;
+/// As describe_model_step.
+[[nodiscard]] std::string describe_data_step(const DataSplit& split, int rank);
 
 }  // namespace weir

@@ -23,7 +23,7 @@ using run_figures::Rows;
 /// Returns `359,125,824`.
 std::string with_commas(std::uint64_t value) {
   std::string text = std::to_string(value);
-  for (std::size_t place = text.size(); place > 3;) text.insert(place -= 3, ",");
+  for (std::size_t place = text.size(); place > 3;) text.insert(place -= 3, 1, ',');
   return text;
 }
 
@@ -223,6 +223,22 @@ std::string test_hits(const TrainResult& run) {
              : "-";
 }
 
+/// Returns the bytes that rank 0 sent in a step, on the average.
+std::string sent(const RanksFigures& ranks, std::uint64_t batches) {
+  const auto each = [batches](std::uint64_t bytes) {
+    return with_commas(batches == 0 ? 0 : bytes / batches);
+  };
+  return each(ranks.sent) + " bytes, by the formula " + each(ranks.by_formula);
+}
+
+json ranks_json(const RanksFigures& ranks) {
+  return {{"ranks", ranks.ranks},
+          {"engine", ranks.engine},
+          {"sent_bytes", ranks.sent},
+          {"formula_bytes", ranks.by_formula},
+          {"step", ranks.step}};
+}
+
 /// Returns float32's figures, and how far the run is from them.
 std::string in_float32(const PrecisionFigures& other, const TrainResult& run) {
   const auto number = [](const std::optional<double>& value) {
@@ -298,6 +314,13 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
                {"most in flight", format_count(run.admission.most_submitted, "batch", "es")}});
   add_placement(rows, settings, result);
   run_figures::add_throttling(rows, settings.train.policy, run);
+  if (result.ranks) {
+    rows.push_back({"ranks", format_count(static_cast<std::uint64_t>(result.ranks->ranks), "rank") +
+                                 " by " + result.ranks->engine + ", --parallel " +
+                                 std::string(to_string(*settings.parallel.value))});
+    rows.push_back({"sent in a step", sent(*result.ranks, run.batches)});
+    rows.push_back({"formula", result.ranks->step});
+  }
   if (settings.precision.value == Precision::kFp16) {
     rows.push_back({"loss scale", format_number(result.loss_scale, 0) + " at the end, " +
                                       format_count(result.skipped_steps, "step") +
@@ -341,6 +364,7 @@ std::string wide_json(const WideSettings& settings, const WideResult& result,
   }
   figures["first_batch"] = result.first;
   if (result.checkpoints) figures["checkpoints"] = checkpoints_json(*result.checkpoints);
+  if (result.ranks) figures["ranks"] = ranks_json(*result.ranks);
   const json j{{"weir", kVersion},
                {"settings", settings.describe()},
                {"widths", settings.widths()},

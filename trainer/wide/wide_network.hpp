@@ -8,10 +8,14 @@
 //   step      the backward pass of Mlp, then the optimizer's step. The gradient of W_0 is summed up
 //             while W_0 is changed, and never stored; see kernels/optimizer/update.hpp
 //
+// Several ranks may share it: see Parallel. Then every rank calls the same methods.
+//
 // One thread at a time.
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "scheduler/tensor.hpp"
@@ -20,6 +24,7 @@
 #include "trainer/model/optimizer_operations.hpp"
 #include "trainer/model/sparse_operations.hpp"
 #include "trainer/wide/placed_layer.hpp"
+#include "trainer/wide/wide_exchange.hpp"
 
 namespace weir {
 
@@ -36,6 +41,8 @@ struct WideOptions {
   UpdatedRows rows = UpdatedRows::kAll;
   /// Of the dense layers' products. In kFp16 the loss is scaled, see kernels/optimizer/step.hpp.
   Precision precision = Precision::kFloat32;
+  WideRanks ranks{};
+  std::uint64_t batch_rows = 0;  ///< of a whole batch; for ranks that share its rows
 };
 
 /// Returns the number of weights and biases of a fully connected network.
@@ -59,14 +66,15 @@ class WideNetwork {
   /// tape's tensors once used; the logits become their gradient.
   [[nodiscard]] Tensor step(const PackedTensor& batch, Tape tape);
   /// See SparseOperations::hits.
-  [[nodiscard]] Tensor hits(const Tensor& logits, const PackedTensor& batch) {
-    return sparse_.hits(logits, batch);
-  }
+  [[nodiscard]] Tensor hits(const Tensor& logits, const PackedTensor& batch);
+  /// Where ranks share rows, a batch's loss and hits are this rank's part, until this replaces them
+  /// by their sums.
+  void add_up_rows(std::span<const Tensor> figures);
 
   /// Makes the 16-bit copies of the weights again. Call it after writing the parameters from
   /// outside.
   void refresh_copies();
-  /// W_0, b_0, W_1, …
+  /// W_0, b_0, W_1, … What this rank has of them.
   [[nodiscard]] const std::vector<Parameter>& parameters() const noexcept { return parameters_; }
   /// The optimizer's; see kernels/parts/step_state.hpp.
   [[nodiscard]] const Tensor& step_state() const noexcept { return optimizer_.state(); }
@@ -74,6 +82,9 @@ class WideNetwork {
  private:
   [[nodiscard]] Tensor sparse_layer(const PackedTensor& batch);
   void update_first(const PackedTensor& batch, const Tensor& dy);
+  /// Draws the weights of layer `l`, or this rank's part of them.
+  [[nodiscard]] Tensor draw_weights(Operations& there, std::size_t l, const std::string& name);
+  [[nodiscard]] Tensor first_layer(const PackedTensor& batch);
   /// Submits layer `l`, from 1 on.
   [[nodiscard]] Tensor dense(std::size_t l, const Factor& x);
   /// Fills the gradients of all layers but the first one's weights. Returns the gradient at the
@@ -90,10 +101,12 @@ class WideNetwork {
   PlacedLayer* const first_;  ///< null: with the others
   SparseOperations sparse_;
   const WideOptions options_;
+  WideExchange exchange_;
   MixedOperations mixed_;
   OptimizerOperations optimizer_;
   std::vector<Parameter> parameters_;
   std::vector<Tensor> gradients_;  ///< in the order of the parameters; the first is empty
+  Tensor no_bias_;                 ///< zeros, where the first layer is a sum over ranks
 };
 
 }  // namespace weir

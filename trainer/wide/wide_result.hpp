@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
@@ -54,6 +55,15 @@ struct PrecisionFigures {
   double seconds = 0;
 };
 
+/// What this rank sent in training.
+struct RanksFigures {
+  int ranks = 1;
+  std::string engine;
+  std::string step;              ///< the formula of a step's bytes
+  std::uint64_t sent = 0;        ///< bytes, measured
+  std::uint64_t by_formula = 0;  ///< of the same batches
+};
+
 struct WideResult {
   /// `batches` are those of this run, and the test's images are rows.
   TrainResult run;
@@ -70,6 +80,7 @@ struct WideResult {
   std::uint64_t first = 0;                          ///< batches that were done before this run
   std::optional<PrecisionFigures> float32;          ///< of the same training in float32
   std::optional<CheckpointStatistics> checkpoints;  ///< if it writes some
+  std::optional<RanksFigures> ranks;                ///< if it is one of several
 };
 
 }  // namespace weir

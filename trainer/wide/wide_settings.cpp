@@ -161,6 +161,7 @@ WideSettings WideSettings::from_environment(const Environment& environment,
   settings.train.batches = Setting<std::uint64_t>::by_default(500);
   settings.train.batch_size = Setting<std::uint64_t>::by_default(128);
   settings.train.momentum = Setting<double>::by_default(0.9);
+  settings.bucket = bucket_setting(environment);
   return settings;
 }
 
@@ -225,6 +226,9 @@ void WideSettings::settle() {
     }
     (void)draw();  // refuses rows that cannot be drawn
   }
+  if (bucket.source == "--bucket" && parallel.value != Parallel::kData) {
+    throw UsageError("--bucket needs --parallel data, which alone reduces gradients");
+  }
   check_checkpoint();
   check_placement();
   train.validate();
@@ -234,6 +238,9 @@ void WideSettings::check_placement() const {
   if (!is_placed()) {
     if (is_default(first_layer_budget)) return;
     throw UsageError(first_layer_budget.source + " needs --first-layer cpu");
+  }
+  if (parallel.value) {
+    throw UsageError(first_layer.source + " does not work with --parallel: give one of them");
   }
   if (!checkpoint.value.empty()) {
     throw UsageError(checkpoint.source + " cannot save a network on two devices: leave out " +
@@ -351,6 +358,8 @@ std::string WideSettings::describe() const {
     add("every", format_every(every.value), every);
     if (resume) text += ", start=checkpoint (--resume)";
   }
+  if (parallel.value) add("parallel", std::string(to_string(*parallel.value)), parallel);
+  if (parallel.value == Parallel::kData) add("bucket", format_bytes(bucket.value), bucket);
   count("batches", train.batches);
   count("batch-size", train.batch_size);
   count("seed", train.seed);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,10 @@ struct WideSettings {
   Setting<CheckpointSchedule> every =
       Setting<CheckpointSchedule>::by_default({.batches = 0, .time = std::chrono::minutes(10)});
   bool resume = false;  ///< go on from the checkpoint
+
+  /// What several ranks share; none: one process trains alone.
+  Setting<std::optional<Parallel>> parallel = Setting<std::optional<Parallel>>::by_default({});
+  Setting<Bytes> bucket = Setting<Bytes>::by_default(kDefaultBucket);  ///< see make_buckets
 
   /// Null: generated batches.
   std::shared_ptr<const SparseSet> data;

@@ -1,6 +1,7 @@
 #include "trainer/wide/wide_train.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -9,30 +10,41 @@
 #include "kernels/parts/step_state.hpp"
 #include "trainer/checkpoint/checkpoint_reader.hpp"
 #include "trainer/checkpoint/resume.hpp"
+#include "trainer/data/batches.hpp"
 #include "trainer/run/run_resources.hpp"
 #include "trainer/wide/pace.hpp"
 #include "trainer/wide/placement.hpp"
+#include "trainer/wide/wide_agreement.hpp"
 #include "trainer/wide/wide_checkpoint.hpp"
 #include "trainer/wide/wide_feed.hpp"
 
 namespace weir {
 namespace {
 
-WideOptions network_options(const WideSettings& settings) {
+WideRanks ranks_of(const WideSettings& settings, Communicator* ranks) {
+  if (ranks == nullptr) return {};
+  return {
+      .ranks = ranks, .parallel = settings.parallel.value.value(), .bucket = settings.bucket.value};
+}
+
+WideOptions network_options(const WideSettings& settings, const WideRanks& ranks) {
   return {.widths = settings.widths(),
           .seed = settings.train.seed.value,
           .first_deviation = input_deviation(settings.training_source()),
           .loss = settings.loss.value,
           .optimizer = settings.optimizer_options(),
           .rows = settings.lazy_rows ? UpdatedRows::kTouched : UpdatedRows::kAll,
-          .precision = settings.precision.value};
+          .precision = settings.precision.value,
+          .ranks = ranks,
+          .batch_rows = settings.train.batch_size.value};
 }
 
 /// Resumes from a checkpoint and writes new ones, where the settings ask for that.
 class Checkpoints {
  public:
-  /// All must outlive it. Throws UsageError for a file that this run cannot go on from.
-  Checkpoints(const WideSettings& settings, Scheduler& scheduler, WideNetwork& network)
+  /// All must outlive it. Throws UsageError for a file that this run cannot go on from. One of
+  /// several ranks `writes`: all have the same state.
+  Checkpoints(const WideSettings& settings, Scheduler& scheduler, WideNetwork& network, bool writes)
       : network_(network) {
     const std::string& file = settings.checkpoint.value;
     if (file.empty()) return;
@@ -44,6 +56,7 @@ class Checkpoints {
       network.refresh_copies();
       begun = first_ = saved.number(kBatchPosition);
     }
+    if (!writes) return;
     writer_.emplace(scheduler, CheckpointOptions{.option = settings.checkpoint.source,
                                                  .path = file,
                                                  .schedule = settings.every.value,
@@ -79,6 +92,7 @@ class WideRun {
       : settings_(settings),
         hooks_(hooks),
         result_(result),
+        ranks_(ranks_of(settings, hooks.ranks)),
         resources_(settings.train),
         watch_(resources_) {
     if (settings.is_placed()) placement_.emplace(settings, resources_);
@@ -86,9 +100,10 @@ class WideRun {
 
   /// Trains and tests. What it throws leaves the figures with what was done.
   void run() {
-    WideNetwork network(resources_.operations(), network_options(settings_),
+    WideNetwork network(resources_.operations(), network_options(settings_, ranks_),
                         placement_ ? &placement_->layer() : nullptr);
-    Checkpoints checkpoints(settings_, resources_.scheduler(), network);
+    const bool writes = ranks_.ranks == nullptr || ranks_.ranks->rank() == 0;
+    Checkpoints checkpoints(settings_, resources_.scheduler(), network, writes);
     result_.first = checkpoints.first();
     train(network, checkpoints);
     if (result_.run.outcome == Outcome::kFinished) test(network);
@@ -126,11 +141,21 @@ class WideRun {
   }
   [[nodiscard]] SparseWidths widths() const {
     const std::vector<std::size_t> all = settings_.widths();
-    return {.columns = all.front(), .classes = all.back()};
+    return {.columns = ranks_.part_of(all.front()).count,
+            .classes = ranks_.part_of(all.back()).count};
+  }
+  /// Returns the ranks if they share the rows of a batch.
+  [[nodiscard]] const Communicator* sharing_rows() const noexcept {
+    return ranks_.share(Parallel::kData) ? ranks_.ranks : nullptr;
   }
   /// Batches that the readers prepare ahead.
   [[nodiscard]] std::size_t ahead() const { return settings_.readers.value + 1; }
   [[nodiscard]] SparseReader& reader(SparseSource source, std::uint64_t first) {
+    if (ranks_.share(Parallel::kModel)) {
+      const std::vector<std::size_t> all = settings_.widths();
+      source = part_of_columns(std::move(source), ranks_.part_of(all.front()),
+                               ranks_.part_of(all.back()));
+    }
     return feed_resources().add_sparse_reader(
         std::move(source), {.threads = settings_.readers.value, .ahead = ahead(), .first = first});
   }
@@ -138,7 +163,8 @@ class WideRun {
   void train(WideNetwork& network, Checkpoints& checkpoints) {
     const std::uint64_t kept = settings_.kept_batches();
     WideFeed feed(feed_resources().scheduler(),
-                  reader(settings_.training_source(), kept != 0 ? 0 : result_.first), widths());
+                  reader(settings_.training_source(), kept != 0 ? 0 : result_.first), widths(),
+                  sharing_rows());
     if (kept != 0) feed.keep(kept, result_.first);
     Pace pace(resources_.operations(), settings_.pace.value, result_.first,
               [this](const PaceLine& line) {
@@ -146,6 +172,7 @@ class WideRun {
                 if (hooks_.on_pace) hooks_.on_pace(line);
               });
     wait_all();
+    begin_traffic();
     const Bytes copied = feed.copied();
     const auto copying = feed_resources().busy(StreamRole::kCopyIn);
     const auto reading = resources_.busy(StreamRole::kCopyOut);
@@ -156,6 +183,7 @@ class WideRun {
     pace.finish();
     wait_all();
     watch_.stop(result_.run);
+    end_traffic();
     result_.checkpoints = checkpoints.finish(done());
     const auto seconds_since = [](auto before, auto now) {
       return std::chrono::duration<double>(now - before).count();
@@ -169,6 +197,17 @@ class WideRun {
     note_memory();  // while the network is there
     measured_memory_ = true;
     finish_training(network);
+  }
+
+  void begin_traffic() {
+    if (ranks_.ranks == nullptr) return;
+    result_.ranks = RanksFigures{.ranks = ranks_.ranks->size(),
+                                 .engine = ranks_.ranks->engine(),
+                                 .step = describe_step(split_of(settings_, *ranks_.ranks)),
+                                 .sent = ranks_.ranks->traffic().bytes};
+  }
+  void end_traffic() {
+    if (result_.ranks) result_.ranks->sent = ranks_.ranks->traffic().bytes - result_.ranks->sent;
   }
 
   /// Batches of the whole training.
@@ -188,6 +227,9 @@ class WideRun {
       times.stop();
       ++result_.run.batches;
       note_host_memory();
+      if (result_.ranks) {
+        result_.ranks->by_formula += step_bytes(split_of(settings_, *ranks_.ranks), feed.rows());
+      }
       result_.run.samples.push_back({resources_.held(), feed_resources().staging()});
       pace.after_batch(feed.rows());
       checkpoints.after_batch(done());
@@ -213,6 +255,7 @@ class WideRun {
     WideNetwork::Tape tape = network.forward(packed);
     const Tensor hits = network.hits(tape.back().values, packed);
     const Tensor loss = network.step(packed, std::move(tape));
+    network.add_up_rows(std::array{loss, hits});
     // Last, where no wait for memory is left that a stop could end: only whole batches count.
     pace.add(loss, hits);
   }
@@ -230,14 +273,28 @@ class WideRun {
     }
   }
 
+  /// The batches to test on are dealt out to ranks that have all weights.
+  [[nodiscard]] SparseSource test_source() const {
+    const Communicator* const ranks = sharing_rows();
+    if (ranks == nullptr) return settings_.test_source();
+    return [source = settings_.test_source(), first = static_cast<std::uint64_t>(ranks->rank()),
+            step = static_cast<std::uint64_t>(ranks->size())](
+               std::uint64_t index, SparseRows& rows) { source(first + index * step, rows); };
+  }
+
   /// As `evaluate` does: hits stay on the device and are read once, at the end.
   void test(WideNetwork& network) {
     TrainResult& run = result_.run;
     run.testing = true;
     Scheduler& scheduler = resources_.scheduler();
     const Tensor hits = resources_.operations().filled({1}, 0, "hits in all");
-    WideFeed feed(feed_resources().scheduler(), reader(settings_.test_source(), 0), widths());
-    while (run.test_images < settings_.test_rows() && !hooks_.stop.stop_requested()) {
+    WideFeed feed(feed_resources().scheduler(), reader(test_source(), 0), widths());
+    const std::uint64_t batches =
+        batches_of(settings_.test_rows(), settings_.train.batch_size.value);
+    const Communicator* const ranks = sharing_rows();
+    const std::uint64_t step = ranks == nullptr ? 1 : static_cast<std::uint64_t>(ranks->size());
+    std::uint64_t index = ranks == nullptr ? 0 : static_cast<std::uint64_t>(ranks->rank());
+    for (; index < batches && !hooks_.stop.stop_requested(); index += step) {
       feed.next();
       try {
         const PlacedBatch batch = begin_batch("test");
@@ -249,11 +306,13 @@ class WideRun {
       ++run.test_batches;
       run.test_images += feed.rows();
     }
+    network.add_up_rows(std::array{hits});
     wait_all();
-    if (run.test_images < settings_.test_rows()) {
+    if (index < batches) {
       run.outcome = Outcome::kInterrupted;
       return;
     }
+    run.test_images = settings_.test_rows();  // of all ranks
     run.test_accuracy =
         static_cast<double>(scheduler.read(hits).front()) / static_cast<double>(run.test_images);
   }
@@ -261,6 +320,7 @@ class WideRun {
   const WideSettings& settings_;
   const WideHooks& hooks_;
   WideResult& result_;
+  const WideRanks ranks_;
   RunResources resources_;
   std::optional<Placement> placement_;  ///< if the first layer is elsewhere
   Watch watch_;
@@ -278,12 +338,12 @@ float input_deviation(const SparseSource& source) {
   return mean > 0 ? static_cast<float>(std::sqrt(2 / mean)) : 1.0F;
 }
 
-void compare_with_float32(WideResult& result, WideSettings settings, const std::stop_token& stop) {
+void compare_with_float32(WideResult& result, WideSettings settings, const WideHooks& hooks) {
   if (result.run.outcome != Outcome::kFinished) return;
   settings.precision.value = Precision::kFloat32;
   settings.checkpoint.value.clear();
   settings.train.pool.log.value.clear();
-  const WideResult other = train_wide(settings, {.stop = stop});
+  const WideResult other = train_wide(settings, {.stop = hooks.stop, .ranks = hooks.ranks});
   if (other.run.outcome != Outcome::kFinished) {
     result.run.outcome = other.run.outcome;
     result.run.report = other.run.report;
@@ -295,6 +355,7 @@ void compare_with_float32(WideResult& result, WideSettings settings, const std::
 }
 
 WideResult train_wide(const WideSettings& settings, const WideHooks& hooks) {
+  if (hooks.ranks != nullptr) require_ranks(settings, hooks.ranks->size());
   WideResult result;
   result.parameters = parameter_count(settings.widths());
   // not even the workspace fits

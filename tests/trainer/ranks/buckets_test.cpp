@@ -32,11 +32,13 @@ TEST(Buckets, TakeTheirSizeFromMxnetsVariable) {
   const Setting<Bytes> set = bucket_setting(environment_of({{name, "4096"}}));
   EXPECT_EQ(set.value, Bytes{4096});
   EXPECT_EQ(set.source, name);
-  for (const char* const bad : {"0", "-1", "4MiB", "x"}) {
-    EXPECT_EQ(message_of<UsageError>([&] {
-                (void)bucket_setting(environment_of({{name, bad}}));
-              }),
-              std::string(name) + "='" + bad + "' is not allowed: a number of bytes from 1 on");
+  EXPECT_EQ(bucket_setting(environment_of({{name, "4MiB"}})).value, mib(4));
+  for (const char* const bad : {"0", "-1", "4MB", "0MiB", "x"}) {
+    EXPECT_EQ(
+        message_of<UsageError>([&] {
+          (void)bucket_setting(environment_of({{name, bad}}));
+        }),
+        std::string(name) + "='" + bad + "' is not allowed: a number of bytes from 1 on, or 25MiB");
   }
 }
 

@@ -1,67 +1,26 @@
 // Ranks as processes, started by the mpirun of each MPI that tools/setup installs.
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <ostream>
 #include <string>
 #include <vector>
 
-#include "../child_process.hpp"
-#include "support/sanitized.hpp"
+#include "mpirun.hpp"
 
 namespace weir {
 namespace {
 
-using testing::ChildProcess;
 using testing::Finished;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// One MPI's way to start ranks.
-struct Engine {
-  std::string name;
-  std::string program;
-  std::vector<std::string> options;
-  /// Keeps the launcher from ending the other ranks itself when one dies.
-  std::vector<std::string> leave_others;
-};
-
-std::ostream& operator<<(std::ostream& out, const Engine& engine) { return out << engine.name; }
-
-const Engine kOpenMpi{"Open MPI", "/usr/bin/mpirun.openmpi", {"--oversubscribe"}, {}};
-const Engine kMpich{"MPICH", "/usr/bin/mpirun.mpich", {}, {"-disable-auto-cleanup"}};
-
-class RanksByMpi : public ::testing::TestWithParam<Engine> {
+class RanksByMpi : public testing::ByMpi {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(access(GetParam().program.c_str(), X_OK), 0)
-        << GetParam().program << " is missing: run tools/setup";
-  }
-
   /// Runs `count` ranks of the test's program.
-  [[nodiscard]] static Finished run(int count, const std::vector<std::string>& words,
+  [[nodiscard]] static Finished run(int count, std::vector<std::string> words,
                                     const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = GetParam().options;
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    arguments.insert(arguments.end(), {"-n", std::to_string(count), WEIR_RANKS_PROGRAM});
-    arguments.insert(arguments.end(), words.begin(), words.end());
-    const char* const home = std::getenv("HOME");
-    testing::Variables environment{
-        {"PATH", "/usr/bin:/bin"},
-        {"HOME", home != nullptr ? home : "/tmp"},
-        // Containers run as root, have few processors and no other hosts.
-        {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-        {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-        {"OMPI_MCA_btl", "self,vader"},
-        {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
-#if WEIR_TEST_SANITIZED
-    environment["ASAN_OPTIONS"] = "detect_leaks=0";  // MPI keeps memory until the process ends
-#endif
-    return ChildProcess(arguments, {.program = GetParam().program, .environment = environment})
-        .wait();
+    words.insert(words.begin(), WEIR_RANKS_PROGRAM);
+    return run_ranks(count, words, more);
   }
 };
 
@@ -126,10 +85,8 @@ TEST_P(RanksByMpi, ARankThatLivesButNeverComesEndsAll) {
   EXPECT_THAT(finished.err, HasSubstr("rank 0 ends: waited for rank 1 in barrier for 1.0 s"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, RanksByMpi, ::testing::Values(kOpenMpi, kMpich),
-                         [](const auto& engine) {
-                           return engine.param.name == "MPICH" ? "Mpich" : "OpenMpi";
-                         });
+INSTANTIATE_TEST_SUITE_P(Engines, RanksByMpi, ::testing::Values(testing::kOpenMpi, testing::kMpich),
+                         testing::engine_name);
 
 }  // namespace
 }  // namespace weir

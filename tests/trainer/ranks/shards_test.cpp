@@ -64,12 +64,16 @@ TEST(Shards, AStepOfTheWholeNetworkExchangesLessThanTwoMebibytes) {
 
 TEST(Shards, TheStepsFormulaIsTheSumOfItsCalls) {
   const ModelSplit split{.inputs = 9, .first = 4, .last = 3, .outputs = 7, .rows = 5, .ranks = 2};
-  // 5 x 4 and 5 x 3 reduced, the first rank has 10 and 8 of them; 5 x 2 gathered.
-  EXPECT_EQ(model_step_bytes(split, 0), 4 * (20 + 15 + 10));
+  // 5 x 4 and 5 x 3 reduced, 5 x 2 and 5 x 4 gathered.
+  EXPECT_EQ(model_step_bytes(split, 0), 4 * (20 + 15 + 10 + 20));
   EXPECT_EQ(describe_model_step(split, 0),
-            "rank 0 of 2 sends in a step: all_reduce 5 x 4 + all_gather 5 x 2 + all_reduce 5 x 3 = "
-            "180 bytes");
-  EXPECT_EQ(model_step_bytes(split, 1, false), 4 * (20 + 15 + 5));
+            "rank 0 of 2 sends in a step: all_reduce 5 x 4 + all_gather 5 x 2 + all_gather 5 x 4 + "
+            "all_reduce 5 x 3 = 260 bytes");
+  EXPECT_EQ(model_step_bytes(split, 1, false), 4 * (20 + 15 + 10 + 1));
+  const DataSplit data{.buckets = {7, 20}, .ranks = 2};
+  EXPECT_EQ(data_step_bytes(data, 1), 4 * (7 + 20 + 2));
+  EXPECT_EQ(describe_data_step(data, 0),
+            "rank 0 of 2 sends in a step: all_reduce 27 in 2 buckets + all_reduce 2 = 116 bytes");
 }
 
 }  // namespace

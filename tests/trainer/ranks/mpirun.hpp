@@ -1,0 +1,76 @@
+#pragma once
+
+// Starts ranks by the mpirun of each MPI that tools/setup installs.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "../child_process.hpp"
+#include "support/sanitized.hpp"
+
+namespace weir::testing {
+
+/// One MPI's way to start ranks.
+struct Engine {
+  std::string name;
+  std::string program;
+  std::vector<std::string> options;
+  /// Keeps the launcher from ending the other ranks itself when one dies.
+  std::vector<std::string> leave_others;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Engine& engine) {
+  return out << engine.name;
+}
+
+inline const Engine kOpenMpi{"Open MPI", "/usr/bin/mpirun.openmpi", {"--oversubscribe"}, {}};
+inline const Engine kMpich{"MPICH", "/usr/bin/mpirun.mpich", {}, {"-disable-auto-cleanup"}};
+
+/// Returns the child that runs mpirun with these words behind its own options: `-n 2 PROGRAM …`.
+[[nodiscard]] inline ChildProcess start_mpirun(const Engine& engine,
+                                               const std::vector<std::string>& words,
+                                               Variables environment = {}) {
+  std::vector<std::string> arguments = engine.options;
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  const char* const home = std::getenv("HOME");
+  environment.insert({{"PATH", "/usr/bin:/bin"},
+                      {"HOME", home != nullptr ? home : "/tmp"},
+                      // Containers run as root, have few processors and no other hosts.
+                      {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                      {"OMPI_MCA_btl", "self,vader"},
+                      {"OMPI_MCA_hwloc_base_binding_policy", "none"}});
+#if WEIR_TEST_SANITIZED
+  environment["ASAN_OPTIONS"] = "detect_leaks=0";  // MPI keeps memory until the process ends
+#endif
+  return ChildProcess(arguments, {.program = engine.program, .environment = environment});
+}
+
+/// Tests that run for each MPI.
+class ByMpi : public ::testing::TestWithParam<Engine> {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(access(GetParam().program.c_str(), X_OK), 0)
+        << GetParam().program << " is missing: run tools/setup";
+  }
+  /// Runs `count` ranks of a program. `more` are options of mpirun.
+  [[nodiscard]] static Finished run_ranks(int count, const std::vector<std::string>& program,
+                                          const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = more;
+    words.insert(words.end(), {"-n", std::to_string(count)});
+    words.insert(words.end(), program.begin(), program.end());
+    return start_mpirun(GetParam(), words).wait();
+  }
+};
+
+/// For INSTANTIATE_TEST_SUITE_P.
+[[nodiscard]] inline std::string engine_name(const ::testing::TestParamInfo<Engine>& engine) {
+  return engine.param.name == "MPICH" ? "Mpich" : "OpenMpi";
+}
+
+}  // namespace weir::testing

@@ -1,0 +1,106 @@
+#include "trainer/wide/wide_ranks.hpp"
+
+#include <utility>
+
+#include "allocator/base/setting.hpp"
+
+namespace weir {
+namespace {
+
+ModelSplit model_split(const WideSplit& split, std::uint64_t rows) {
+  return {.inputs = split.widths.front(),
+          .first = split.widths[1],
+          .last = split.widths[split.widths.size() - 2],
+          .outputs = split.widths.back(),
+          .rows = rows,
+          .ranks = split.ranks};
+}
+
+/// The buckets of every batch have the gradients of a whole one's.
+DataSplit data_split(const WideSplit& split, std::uint64_t rows) {
+  DataSplit data{.ranks = split.ranks};
+  const std::vector<Bytes> sizes = reduced_sizes(split.widths, rows);
+  auto next = sizes.begin();
+  for (const std::size_t count :
+       make_buckets(reduced_sizes(split.widths, split.rows), split.bucket)) {
+    std::uint64_t& floats = data.buckets.emplace_back();
+    for (std::size_t i = 0; i < count; ++i) floats += (next++)->count / sizeof(float);
+  }
+  return data;
+}
+
+/// Calls `add(i, number)` for numbers[begin] to numbers[end - 1] that are in the range, counted
+/// from its first.
+template <typename Add>
+void for_each_within(Shard range, const std::vector<std::uint32_t>& numbers, std::uint64_t begin,
+                     std::uint64_t end, const Add& add) {
+  for (std::uint64_t i = begin; i < end; ++i) {
+    const std::uint64_t number = numbers[i];
+    if (number < range.first || number >= range.first + range.count) continue;
+    add(i, static_cast<std::uint32_t>(number - range.first));
+  }
+}
+
+}  // namespace
+
+Parallel parse_parallel(std::string_view name, std::string_view text) {
+  for (const Parallel parallel : {Parallel::kData, Parallel::kModel}) {
+    if (text == to_string(parallel)) return parallel;
+  }
+  refuse(name, text, "data or model");
+}
+
+std::string_view to_string(Parallel parallel) noexcept {
+  return parallel == Parallel::kData ? "data" : "model";
+}
+
+Shard WideRanks::part_of(std::uint64_t total) const noexcept {
+  if (!share(Parallel::kModel)) return {.first = 0, .count = total};
+  return shard_of(total, ranks->rank(), ranks->size());
+}
+
+std::vector<Bytes> reduced_sizes(const std::vector<std::size_t>& widths, std::uint64_t rows) {
+  std::vector<Bytes> sizes;
+  for (std::size_t l = widths.size() - 1; l-- > 0;) {
+    sizes.push_back({widths[l + 1] * sizeof(float)});
+    sizes.push_back({(l == 0 ? rows : widths[l]) * widths[l + 1] * sizeof(float)});
+  }
+  return sizes;
+}
+
+std::uint64_t step_bytes(const WideSplit& split, std::uint64_t rows) {
+  if (split.parallel == Parallel::kData) {
+    return data_step_bytes(data_split(split, rows), split.rank);
+  }
+  return model_step_bytes(model_split(split, rows), split.rank, split.loss == SparseLoss::kSoftmax);
+}
+
+std::string describe_step(const WideSplit& split) {
+  if (split.parallel == Parallel::kData) {
+    return describe_data_step(data_split(split, split.rows), split.rank);
+  }
+  return describe_model_step(model_split(split, split.rows), split.rank,
+                             split.loss == SparseLoss::kSoftmax);
+}
+
+SparseSource part_of_columns(SparseSource source, Shard inputs, Shard outputs) {
+  return [source = std::move(source), inputs, outputs](std::uint64_t index, SparseRows& rows) {
+    SparseRows all;
+    source(index, all);
+    rows.columns = inputs.count;
+    rows.classes = outputs.count;
+    for (std::size_t r = 0; r < all.rows(); ++r) {
+      for_each_within(inputs, all.indices, all.starts[r], all.starts[r + 1],
+                      [&](std::uint64_t i, std::uint32_t column) {
+                        rows.indices.push_back(column);
+                        rows.values.push_back(all.values[i]);
+                      });
+      for_each_within(
+          outputs, all.labels, all.label_starts[r], all.label_starts[r + 1],
+          [&](std::uint64_t /*i*/, std::uint32_t label) { rows.labels.push_back(label); });
+      rows.end_row();
+    }
+  };
+}
+
+}  // namespace weir

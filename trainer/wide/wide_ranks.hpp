@@ -1,0 +1,71 @@
+#pragma once
+
+// How the ranks of a wide run share its work, what each has, and what it sends. Pure.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "trainer/model/sparse_operations.hpp"
+#include "trainer/ranks/buckets.hpp"
+#include "trainer/ranks/communicator.hpp"
+#include "trainer/ranks/shards.hpp"
+#include "trainer/sparse/sparse_source.hpp"
+
+namespace weir {
+
+enum class Parallel : std::uint8_t {
+  /// Each rank has all weights and works on some rows of each batch. The gradients are summed up
+  /// over the ranks, but that of the first layer: its factors are (see WideExchange::all_rows).
+  kData,
+  /// Each rank works on all rows. It has the first layer's weights of some inputs and the last
+  /// layer's of some outputs; the middle is computed on each rank alike.
+  kModel,
+};
+
+/// Parses `data` or `model`.
+[[nodiscard]] Parallel parse_parallel(std::string_view name, std::string_view text);
+[[nodiscard]] std::string_view to_string(Parallel parallel) noexcept;
+
+/// This process among the ranks.
+struct WideRanks {
+  Communicator* ranks = nullptr;  ///< null: it trains alone
+  Parallel parallel = Parallel::kData;
+  Bytes bucket = kDefaultBucket;
+
+  [[nodiscard]] bool share(Parallel way) const noexcept {
+    return ranks != nullptr && parallel == way;
+  }
+  /// Returns what this rank has of `total` inputs or outputs.
+  [[nodiscard]] Shard part_of(std::uint64_t total) const noexcept;
+};
+
+/// What decides the bytes of a step.
+struct WideSplit {
+  std::vector<std::size_t> widths;
+  SparseLoss loss = SparseLoss::kSoftmax;
+  std::uint64_t rows = 0;  ///< of a batch that is not cut short
+  Parallel parallel = Parallel::kData;
+  Bytes bucket{};
+  int rank = 0;
+  int ranks = 1;
+};
+
+/// Returns the bytes of what kData reduces, in the order of the backward pass: for each layer from
+/// the last one on its bias and its weights, but for the first layer's weights the gradient at the
+/// layer's outputs, of all `rows`.
+[[nodiscard]] std::vector<Bytes> reduced_sizes(const std::vector<std::size_t>& widths,
+                                               std::uint64_t rows);
+
+/// Returns the bytes that the rank sends in a step with a batch of `rows` rows.
+[[nodiscard]] std::uint64_t step_bytes(const WideSplit& split, std::uint64_t rows);
+/// Returns the formula with its numbers, for a whole batch, in one line.
+[[nodiscard]] std::string describe_step(const WideSplit& split);
+
+/// Each batch of `source` with the inputs and the labels in these ranges alone, counted from the
+/// ranges' first.
+[[nodiscard]] SparseSource part_of_columns(SparseSource source, Shard inputs, Shard outputs);
+
+}  // namespace weir
