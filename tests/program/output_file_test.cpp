@@ -195,6 +195,14 @@ TEST(OutputFile, KeepsThePermissionsOfAnOldFile) {
   EXPECT_EQ(status.st_mode & 0777U, 0640U);
 }
 
+TEST(OutputFile, RefusesAFifoThatNobodyReads) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("fifo");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(message_of<UsageError>([&] { OutputFile("--json", path); }),
+            "--json='" + path + "' is not allowed: a pipe that is being read");
+}
+
 TEST(OutputFile, WritesIntoAFifoAndNeverReplacesIt) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("fifo");

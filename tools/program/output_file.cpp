@@ -107,14 +107,26 @@ OutputFile::OutputFile(std::string option, std::string path, Beside beside)
   }
   if (place.error != 0) fail(place.error);
   if (place.special) {
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
-    if (descriptor_ < 0) fail(errno);
+    open_special();
     return;
   }
   if (place.identity && access(place.path.c_str(), W_OK) != 0) fail(errno);
   target_ = place.path;
   open_partial();
   close_partial();
+}
+
+void OutputFile::open_special() {
+  // Without O_NONBLOCK, opening a fifo would wait for a reader, for ever if none comes.
+  descriptor_ = open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor_ < 0 && errno == ENXIO) refuse(option_, path_, "a pipe that is being read");
+  if (descriptor_ < 0) fail(errno);
+  const int flags = fcntl(descriptor_, F_GETFL);
+  if (flags < 0 || fcntl(descriptor_, F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    const int error = errno;
+    close(std::exchange(descriptor_, -1));
+    fail(error);
+  }
 }
 
 void OutputFile::use_stream(int stream) {

@@ -61,6 +61,7 @@ class OutputFile {
   void discard() noexcept;
 
  private:
+  void open_special();
   void use_stream(int stream);
   /// Opens a file beside the target as `descriptor_`.
   void open_partial();

@@ -151,7 +151,7 @@ class WideCommand {
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
     std::optional<CheckpointLock> lock;
-    if (make_.given()) return make(read_settings({}, lock));
+    if (make_.given()) return make(read_settings({}, lock), stop);
     const Launch launch = find_launch();
     WideSettings settings = read_settings(launch, lock);
     require_ranks(settings, launch.size);
@@ -202,9 +202,11 @@ class WideCommand {
       std::fprintf(stderr, "weir-train: %s\n", result.run.report.c_str());
     }
     say_diverged(diverged(result.run));
+    say_of_checkpoint(settings, result);
     if (json) json->commit(wide_json(settings, result, timeline));
     require_printed(print_error);
-    return exit_code(result.run.outcome, diverged(result.run));
+    if (!result.saved) return 1;
+    return exit_code(result.float32_outcome.value_or(result.run.outcome), diverged(result.run));
   }
 
   [[nodiscard]] WideSettings read_settings(const Launch& launch,
@@ -249,9 +251,24 @@ class WideCommand {
     }
   }
 
-  [[nodiscard]] int make(const WideSettings& settings) const {
+  /// Says where the file does not have what somebody who goes on from it would expect.
+  static void say_of_checkpoint(const WideSettings& settings, const WideResult& result) {
+    const char* const file = settings.checkpoint.value.c_str();
+    const std::uint64_t done = result.first + result.run.batches;
+    if (!result.saved) {
+      std::fprintf(stderr, "weir-train: %s does not have batch %s: what was trained is lost\n",
+                   file, std::to_string(done).c_str());
+    } else if (settings.resume && done > 0 && result.run.batches == 0 &&
+               result.first >= settings.train.batches.value) {
+      std::fprintf(
+          stderr, "weir-train: %s has batch %s already, and %s are all: nothing was trained\n",
+          file, std::to_string(done).c_str(), std::to_string(settings.train.batches.value).c_str());
+    }
+  }
+
+  [[nodiscard]] int make(const WideSettings& settings, const std::stop_token& stop) const {
     const std::uint64_t rows = parse_count(rows_.name(), rows_.text());
-    make_sparse(make_.name(), make_.text(), rows, settings.draw());
+    make_sparse(make_.name(), make_.text(), rows, settings.draw(), stop);
     std::fprintf(stderr, "%s: %s to train on, %s to test on\n", make_.text().c_str(),
                  format_count(rows, "row").c_str(),
                  format_count(std::max<std::uint64_t>(rows / 10, 1), "row").c_str());

@@ -3,6 +3,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -24,6 +25,7 @@ namespace weir {
 namespace {
 
 sem_t asked;
+constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP};
 
 /// Starts the program's first own thread, so a lack of room for threads shows here.
 template <typename Function>
@@ -36,9 +38,9 @@ void start_thread(Function function) {
   }
 }
 
-/// Turns SIGINT and SIGTERM into a stop: the first asks the program to end with its results so far,
-/// the second ends it at once. Call once. A signal that is ignored now stays ignored. Throws Error
-/// if no thread can be started.
+/// Turns SIGINT, SIGTERM and SIGHUP into a stop: the first asks the program to end with its results
+/// so far, the second ends it at once. Call once. A signal that is ignored now stays ignored.
+/// Throws Error if no thread can be started.
 std::stop_token stop_on_interrupt() {
   // Both live to the end of the process, because the thread below may still wait for a signal then.
   static auto* const kSource = new std::stop_source;
@@ -46,7 +48,7 @@ std::stop_token stop_on_interrupt() {
   // Unlike a handler, a thread may take locks and wake waiters.
   start_thread([] {
     while (sem_wait(&asked) != 0 && errno == EINTR) continue;
-    for (const int signal : {SIGINT, SIGTERM}) (void)std::signal(signal, SIG_DFL);
+    for (const int signal : kStops) (void)std::signal(signal, SIG_DFL);
     std::fputs("\nweir-train: stopping after the submitted work; interrupt again to stop at once\n",
                stderr);
     kSource->request_stop();
@@ -57,7 +59,7 @@ std::stop_token stop_on_interrupt() {
   action.sa_handler = [](int) { sem_post(&asked); };
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : kStops) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
     if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);

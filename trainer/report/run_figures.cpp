@@ -19,7 +19,7 @@ Stalls pool_stalls(const TrainResult& r) { return {.count = r.pool.waits, .total
 
 /// Returns the throttle-caused idle time as a share of the run.
 double caused_share(const TrainResult& r) {
-  return r.seconds > 0 ? seconds_of(r.admission.run_ahead.caused_idle) / r.seconds : 0;
+  return r.seconds > 0 ? seconds_of(r.caused_idle) / r.seconds : 0;
 }
 
 /// Null without static memory.
@@ -60,8 +60,7 @@ std::string stalls_by_cause(const TrainResult& r) {
 }
 
 std::string caused_idle(const TrainResult& r) {
-  return milliseconds(r.admission.run_ahead.caused_idle) + ", " + percent(caused_share(r)) +
-         " of the run";
+  return milliseconds(r.caused_idle) + ", " + percent(caused_share(r)) + " of the run";
 }
 
 std::string target(const RunAhead& chosen, const TrainResult& r) {
@@ -113,7 +112,7 @@ json memory_json(const TrainResult& r) {
          {"stalls_pool", stalls(pool_stalls(r))},
          {"stalls_barrier", stalls(r.barriers)},
          {"throttle_caused_idle",
-          {{"seconds", seconds_of(moved.caused_idle)}, {"share", caused_share(r)}}},
+          {{"seconds", seconds_of(r.caused_idle)}, {"share", caused_share(r)}}},
          {"run_ahead_target",
           {{"seconds", seconds_of(moved.target)},
            {"most_seconds", seconds_of(moved.most)},

@@ -330,7 +330,13 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
   if (run.mean_loss) rows.push_back({"mean loss", format_number(*run.mean_loss, 6)});
   if (result.hit_share) rows.push_back({"precision@1, training", percent(*result.hit_share)});
   rows.push_back({"precision@1, test", test_hits(run)});
-  if (result.float32) rows.push_back({"the same in float32", in_float32(*result.float32, run)});
+  if (result.float32) {
+    rows.push_back({"the same in float32", in_float32(*result.float32, run)});
+  } else if (result.float32_outcome) {
+    rows.push_back({"the same in float32", *result.float32_outcome == Outcome::kOutOfMemory
+                                               ? "out of memory"
+                                               : "interrupted"});
+  }
   std::string text = format_table(rows) + "\n" + memory_table(settings, result);
   for (const timeline::TaskTable& table : timeline.tasks) text += "\n" + task_table(table);
   return text;

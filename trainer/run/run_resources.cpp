@@ -127,6 +127,7 @@ void HostTimes::stop() {
 }
 
 void Watch::start() {
+  caused_before_ = resources_.caused_idle();
   busy_before_ = resources_.busy();
   started_ = Clock::now();
 }
@@ -143,6 +144,7 @@ void Watch::stop(TrainResult& result) {
   result.measured_from = since_boot(started_);
   result.measured_to = since_boot(stopped);
   result.seconds = seconds(stopped - started_);
+  result.caused_idle = resources_.caused_idle() - caused_before_;
   result.idle_share = 1 - seconds(resources_.busy() - busy_before_) / result.seconds;
 }
 

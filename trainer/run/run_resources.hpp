@@ -47,6 +47,7 @@ class RunResources {
   }
 
   [[nodiscard]] Bytes held() const { return pool_.pressure().held; }
+  [[nodiscard]] Bytes budget() { return scheduler_.memory_info().total; }
   [[nodiscard]] Bytes staging() const;
   /// Returns the host memory that the readers of sparse batches obtained so far, also what they
   /// returned.
@@ -54,6 +55,11 @@ class RunResources {
   /// Returns the device time of a stream's tasks so far.
   [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role = StreamRole::kCompute) {
     return device_.backend().busy(role);
+  }
+
+  /// Returns the device's idle time so far that throttling caused.
+  [[nodiscard]] std::chrono::nanoseconds caused_idle() const {
+    return scheduler_.admission().run_ahead.caused_idle;
   }
 
   /// Returns all stalls of dispatch so far, for any reason.
@@ -82,7 +88,7 @@ class Watch {
  public:
   explicit Watch(RunResources& resources) : resources_(resources) { start(); }
   void start();
-  /// Stores the time and the idle share. Further calls do nothing.
+  /// Stores the time and the idle shares. Further calls do nothing.
   void stop(TrainResult& result);
 
  private:
@@ -92,6 +98,7 @@ class Watch {
   bool running_ = true;
   Clock::time_point started_;
   std::chrono::nanoseconds busy_before_{};
+  std::chrono::nanoseconds caused_before_{};
 };
 
 /// The frontend's time for each batch, without stalls.

@@ -22,14 +22,6 @@ namespace {
 /// About 10^15 elements: more than any machine has, and far below where products of sizes overflow.
 constexpr std::uint64_t kMostCount = 1'000'000'000;
 
-double parse_number(std::string_view name, std::string_view text, std::string_view want) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || !std::isfinite(value)) refuse(name, text, want);
-  return value;
-}
-
 constexpr const char* kSeparator = ", ";
 
 std::string without_space(std::string text) {
@@ -80,6 +72,14 @@ std::uint64_t parse_count(std::string_view name, std::string_view text) {
     refuse(name, text, "a whole number from 1 to 1000000000");
   }
   return *count;
+}
+
+double parse_number(std::string_view name, std::string_view text, std::string_view want) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end || !std::isfinite(value)) refuse(name, text, want);
+  return value;
 }
 
 double parse_rate(std::string_view name, std::string_view text) {

@@ -124,6 +124,8 @@ struct WholeNumber {
   [[nodiscard]] std::uint64_t operator()(std::string_view name, std::string_view text) const;
 };
 [[nodiscard]] std::uint64_t parse_count(std::string_view name, std::string_view text);
+[[nodiscard]] double parse_number(std::string_view name, std::string_view text,
+                                  std::string_view want);
 [[nodiscard]] double parse_rate(std::string_view name, std::string_view text);
 [[nodiscard]] double parse_momentum(std::string_view name, std::string_view text);
 [[nodiscard]] std::uint64_t parse_seed(std::string_view name, std::string_view text);

@@ -41,8 +41,9 @@ struct TrainResult {
   double seconds = 0;
   /// The same interval on CLOCK_MONOTONIC, like timelines, in nanoseconds.
   std::uint64_t measured_from = 0, measured_to = 0;
-  double idle_share = 0;         ///< of the compute stream in that interval
-  std::uint64_t operations = 0;  ///< enqueued in the whole run
+  double idle_share = 0;                   ///< of the compute stream in that interval
+  std::chrono::nanoseconds caused_idle{};  ///< of it, in that interval, by throttling
+  std::uint64_t operations = 0;            ///< enqueued in the whole run
   /// The frontend's time to submit a batch, without stalls; the median.
   double host_seconds = 0;
   Statistics pool;  ///< peaks over the whole run

@@ -87,7 +87,9 @@ class LibsvmParser {
     if (skip_blanks(at, end_) != end_) return false;
     const auto [rows, columns, classes] = numbers;
     if (std::ranges::min(numbers) == 0 || std::ranges::max(numbers) > kMostSparse) {
-      refuse_at(begin_, "ROWS FEATURES LABELS, each from 1 to 4294967295", "another number");
+      refuse_at(
+          begin_, "ROWS FEATURES LABELS, each from 1 to 4294967295",
+          std::to_string(rows) + " " + std::to_string(columns) + " " + std::to_string(classes));
     }
     if (columns > columns_) refuse_width(columns_, "features", columns);
     if (classes > classes_) refuse_width(classes_, "labels", classes);

@@ -3,6 +3,7 @@
 // Writes a made data set, so that sparse training can be tried and measured without one.
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 
 #include "trainer/sparse/sparse_draw.hpp"
@@ -15,8 +16,9 @@ namespace weir {
 /// the batches of generated_rows with the same shape and seed have the same rows.
 ///
 /// Throws UsageError, which names `option`, if the directory or a file cannot be written, or if
-/// there is no row, or more than kMostSparse / 2.
+/// there is no row, or more than kMostSparse / 2. Throws Cancelled soon after `stop` is requested,
+/// and leaves no part of a file then.
 void make_sparse(const std::string& option, const std::string& directory, std::uint64_t rows,
-                 const SparseDraw& draw);
+                 const SparseDraw& draw, const std::stop_token& stop = {});
 
 }  // namespace weir

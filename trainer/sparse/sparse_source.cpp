@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/error.hpp"
 #include "allocator/base/mutex.hpp"
 #include "trainer/data/batches.hpp"
 
@@ -76,10 +77,12 @@ SparseSource ordered_rows(const SparseRows& data, std::uint64_t rows_per_batch) 
   };
 }
 
-SparseSource generated_rows(SparseDraw draw, std::uint64_t rows_per_batch) {
-  return [draw, rows_per_batch](std::uint64_t index, SparseRows& rows) {
-    for (std::uint64_t i = 0; i < rows_per_batch; ++i)
+SparseSource generated_rows(SparseDraw draw, std::uint64_t rows_per_batch, std::stop_token stop) {
+  return [draw, rows_per_batch, stop = std::move(stop)](std::uint64_t index, SparseRows& rows) {
+    for (std::uint64_t i = 0; i < rows_per_batch; ++i) {
+      if (stop.stop_requested()) throw Cancelled("stopped while rows were made");
       draw.append(index * rows_per_batch + i, rows);
+    }
   };
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 
 #include "trainer/sparse/sparse_draw.hpp"
 #include "trainer/sparse/sparse_rows.hpp"
@@ -25,8 +26,10 @@ using SparseSource = std::function<void(std::uint64_t index, SparseRows& rows)>;
 /// Batches in the order of the file, starting again after its last row. `data` must outlive it.
 [[nodiscard]] SparseSource ordered_rows(const SparseRows& data, std::uint64_t rows_per_batch);
 /// Batches without a file, each of new rows: batch `index` begins with row `index * rows_per_batch`
-/// of `draw`.
-[[nodiscard]] SparseSource generated_rows(SparseDraw draw, std::uint64_t rows_per_batch);
+/// of `draw`. A call throws Cancelled once `stop` is requested: a batch may have any number of
+/// rows.
+[[nodiscard]] SparseSource generated_rows(SparseDraw draw, std::uint64_t rows_per_batch,
+                                          std::stop_token stop = {});
 
 /// Makes each call of `source` last at least `least`: a reader as slow as a test needs it. Threads
 /// that call it at a time are slow side by side.

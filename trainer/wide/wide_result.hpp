@@ -79,8 +79,10 @@ struct WideResult {
   float loss_scale = 1;                             ///< at the end
   std::uint64_t first = 0;                          ///< batches that were done before this run
   std::optional<PrecisionFigures> float32;          ///< of the same training in float32
+  std::optional<Outcome> float32_outcome;           ///< of that
   std::optional<CheckpointStatistics> checkpoints;  ///< if it writes some
   std::optional<RanksFigures> ranks;                ///< if it is one of several
+  bool saved = true;  ///< whether the checkpoint, if there is one, has the last batch
 };
 
 }  // namespace weir

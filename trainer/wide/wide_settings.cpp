@@ -64,11 +64,10 @@ std::vector<std::size_t> parse_hidden(std::string_view name, std::string_view te
 
 double parse_scale(std::string_view name, std::string_view text) {
   constexpr double kMostScale = 16;
-  const auto scale = parse_decimal(text);
-  if (!scale || !(*scale > 0) || *scale > kMostScale) {
-    refuse(name, text, "a number above 0 and at most 16, such as 0.02");
-  }
-  return *scale;
+  constexpr std::string_view kWant = "a number above 0 and at most 16, such as 0.02";
+  const double scale = parse_number(name, text, kWant);
+  if (!(scale > 0) || scale > kMostScale) refuse(name, text, kWant);
+  return scale;
 }
 
 std::chrono::nanoseconds parse_read_time(std::string_view name, std::string_view text) {
@@ -211,12 +210,7 @@ void WideSettings::settle() {
   if (lazy_rows && moments_of(optimizer.value) == 0) {
     throw UsageError("--lazy-rows needs an optimizer with moments: sgd changes touched rows only");
   }
-  for (const std::size_t width : widths()) {
-    if (width > kMostWideWidth) {
-      refuse(scale.source, format_setting(scale.value),
-             "widths of at most " + std::to_string(kMostWideWidth));
-    }
-  }
+  check_widths();
   if (is_default(nnz)) {
     nnz.value = std::clamp<std::uint64_t>(widths().front() / 10, 1, nnz.value);
   }
@@ -224,7 +218,7 @@ void WideSettings::settle() {
     if (keep_data.value == DataPlace::kDevice) {
       throw UsageError(keep_data.source + " device needs --data: generated batches do not recur");
     }
-    (void)draw();  // refuses rows that cannot be drawn
+    check_entries();
   }
   if (bucket.source == "--bucket" && parallel.value != Parallel::kData) {
     throw UsageError("--bucket needs --parallel data, which alone reduces gradients");
@@ -259,6 +253,28 @@ TrainSettings WideSettings::first_layer_settings() const {
   return settings;
 }
 
+void WideSettings::check_widths() const {
+  const std::string want = "widths of at most " + std::to_string(kMostWideWidth);
+  const std::vector<std::size_t> all = widths();
+  if (data != nullptr && std::max(all.front(), all.back()) > kMostWideWidth) {
+    refuse(data_directory.source, data_directory.value,
+           want + "; this data set has " + format_count(all.front(), "column") + " and " +
+               format_count(all.back(), "label"));
+  }
+  if (std::ranges::max(all) > kMostWideWidth) {
+    refuse(scale.source, format_setting(scale.value), want);
+  }
+}
+
+void WideSettings::check_entries() const {
+  const std::size_t most = std::max<std::size_t>(widths().front() * 2 / 3, 1);
+  if (nnz.value > most) {
+    refuse(nnz.source, std::to_string(nnz.value),
+           "at most two thirds of the inputs, which are " + std::to_string(most));
+  }
+  (void)draw();  // refuses what else cannot be drawn
+}
+
 void WideSettings::check_checkpoint() const {
   if (checkpoint.value.empty()) {
     if (resume) throw UsageError("--resume needs --checkpoint: it names the file");
@@ -274,6 +290,10 @@ void WideSettings::check_checkpoint() const {
     refuse(checkpoint.source, checkpoint.value,
            "a new file: this one exists, and --resume goes on from it");
   }
+  // Writing into a device or a pipe would keep nothing, or wait for a reader.
+  if (std::filesystem::exists(checkpoint.value, error)) {
+    refuse(checkpoint.source, checkpoint.value, "a regular file");
+  }
 }
 
 OptimizerOptions WideSettings::optimizer_options() const {
@@ -283,22 +303,23 @@ OptimizerOptions WideSettings::optimizer_options() const {
 }
 
 SparseDraw WideSettings::draw() const {
-  return SparseDraw({.columns = widths().front(), .classes = widths().back(), .nnz = nnz.value},
-                    train.seed.value);
+  SparseShape shape{.columns = widths().front(), .classes = widths().back(), .nnz = nnz.value};
+  shape.most_labels = std::min(shape.most_labels, shape.classes);
+  return {shape, train.seed.value};
 }
 
-SparseSource WideSettings::training_source() const {
+SparseSource WideSettings::training_source(const std::stop_token& stop) const {
   const std::uint64_t rows = train.batch_size.value;
   SparseSource source = data == nullptr
-                            ? generated_rows(draw(), rows)
+                            ? generated_rows(draw(), rows, stop)
                             : shuffled_rows({data, &data->train}, rows, train.seed.value);
   return read_time.value.count() == 0 ? source : slowed(std::move(source), read_time.value);
 }
 
-SparseSource WideSettings::test_source() const {
+SparseSource WideSettings::test_source(const std::stop_token& stop) const {
   const std::uint64_t rows = train.batch_size.value;
   if (data != nullptr) return ordered_rows(data->test, rows);
-  return [source = generated_rows(draw(), rows), first = kFirstTestRow / rows](
+  return [source = generated_rows(draw(), rows, stop), first = kFirstTestRow / rows](
              std::uint64_t index, SparseRows& batch) { source(first + index, batch); };
 }
 

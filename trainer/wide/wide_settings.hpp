@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -94,9 +95,10 @@ struct WideSettings {
   [[nodiscard]] OptimizerOptions optimizer_options() const;
   /// The rows that are generated without a data set, or written by --make.
   [[nodiscard]] SparseDraw draw() const;
-  [[nodiscard]] SparseSource training_source() const;
-  /// Batches to test on; their rows together are `test_rows`.
-  [[nodiscard]] SparseSource test_source() const;
+  /// Generated batches end with Cancelled once `stop` is requested.
+  [[nodiscard]] SparseSource training_source(const std::stop_token& stop = {}) const;
+  /// Batches to test on; their rows together are `test_rows`. As above.
+  [[nodiscard]] SparseSource test_source(const std::stop_token& stop = {}) const;
   [[nodiscard]] std::uint64_t test_rows() const noexcept;
 
   /// Whether the first layer is on another device than the rest.
@@ -114,6 +116,8 @@ struct WideSettings {
   [[nodiscard]] std::string describe() const;
 
  private:
+  void check_widths() const;
+  void check_entries() const;
   void check_checkpoint() const;
   void check_placement() const;
   [[nodiscard]] std::size_t scaled(std::uint64_t width) const noexcept;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/setting.hpp"
 #include "kernels/parts/step_state.hpp"
 #include "trainer/checkpoint/checkpoint_reader.hpp"
 #include "trainer/checkpoint/resume.hpp"
@@ -27,10 +29,11 @@ WideRanks ranks_of(const WideSettings& settings, Communicator* ranks) {
       .ranks = ranks, .parallel = settings.parallel.value.value(), .bucket = settings.bucket.value};
 }
 
-WideOptions network_options(const WideSettings& settings, const WideRanks& ranks) {
+WideOptions network_options(const WideSettings& settings, const WideRanks& ranks,
+                            const std::stop_token& stop) {
   return {.widths = settings.widths(),
           .seed = settings.train.seed.value,
-          .first_deviation = input_deviation(settings.training_source()),
+          .first_deviation = input_deviation(settings.training_source(stop)),
           .loss = settings.loss.value,
           .optimizer = settings.optimizer_options(),
           .rows = settings.lazy_rows ? UpdatedRows::kTouched : UpdatedRows::kAll,
@@ -67,11 +70,11 @@ class Checkpoints {
   void after_batch(std::uint64_t done) {
     if (writer_) writer_->after_batch(done, [&] { return state(done); });
   }
-  /// Writes the last one. Nothing if there are none.
-  [[nodiscard]] std::optional<CheckpointStatistics> finish(std::uint64_t done) {
-    if (!writer_) return std::nullopt;
-    (void)writer_->finish(done, [&] { return state(done); });  // the statistics say it
-    return writer_->statistics();
+  /// Writes the last one, if there are any.
+  void finish(std::uint64_t done, WideResult& result) {
+    if (!writer_) return;
+    result.saved = writer_->finish(done, [&] { return state(done); });
+    result.checkpoints = writer_->statistics();
   }
 
  private:
@@ -100,7 +103,8 @@ class WideRun {
 
   /// Trains and tests. What it throws leaves the figures with what was done.
   void run() {
-    WideNetwork network(resources_.operations(), network_options(settings_, ranks_),
+    require_room();
+    WideNetwork network(resources_.operations(), network_options(settings_, ranks_, hooks_.stop),
                         placement_ ? &placement_->layer() : nullptr);
     const bool writes = ranks_.ranks == nullptr || ranks_.ranks->rank() == 0;
     Checkpoints checkpoints(settings_, resources_.scheduler(), network, writes);
@@ -119,6 +123,22 @@ class WideRun {
   }
 
  private:
+  /// Refuses a batch that can never fit. The reader would fill the machine with it before the
+  /// device is asked for memory.
+  void require_room() {
+    const std::vector<std::size_t> all = settings_.widths();
+    const std::size_t a_row = std::accumulate(all.begin() + 1, all.end(), std::size_t{0});
+    const Setting<std::uint64_t>& rows = settings_.train.batch_size;
+    const std::uint64_t present =
+        settings_.data ? std::min<std::uint64_t>(rows.value, settings_.data->train.rows())
+                       : rows.value;
+    const Bytes least{present * a_row * sizeof(float)};
+    const Bytes budget = resources_.budget();
+    if (least <= budget) return;
+    refuse(rows.source, std::to_string(rows.value),
+           "a batch that fits: what its layers compute is " + format_bytes(least) +
+               ", and the budget " + format_bytes(budget));
+  }
   /// The one that the batches are copied to.
   [[nodiscard]] RunResources& feed_resources() noexcept {
     return placement_ ? placement_->resources() : resources_;
@@ -163,8 +183,8 @@ class WideRun {
   void train(WideNetwork& network, Checkpoints& checkpoints) {
     const std::uint64_t kept = settings_.kept_batches();
     WideFeed feed(feed_resources().scheduler(),
-                  reader(settings_.training_source(), kept != 0 ? 0 : result_.first), widths(),
-                  sharing_rows());
+                  reader(settings_.training_source(hooks_.stop), kept != 0 ? 0 : result_.first),
+                  widths(), sharing_rows());
     if (kept != 0) feed.keep(kept, result_.first);
     Pace pace(resources_.operations(), settings_.pace.value, result_.first,
               [this](const PaceLine& line) {
@@ -184,7 +204,7 @@ class WideRun {
     wait_all();
     watch_.stop(result_.run);
     end_traffic();
-    result_.checkpoints = checkpoints.finish(done());
+    checkpoints.finish(done(), result_);
     const auto seconds_since = [](auto before, auto now) {
       return std::chrono::duration<double>(now - before).count();
     };
@@ -217,12 +237,12 @@ class WideRun {
     HostTimes times(resources_, result_.run, placement_ ? &placement_->resources() : nullptr);
     const std::uint64_t all = settings_.train.batches.value;
     while (done() < all && !hooks_.stop.stop_requested()) {
-      feed.next();
-      times.start();
       try {
+        feed.next();
+        times.start();
         train_batch(network, feed, pace);
       } catch (const Cancelled&) {
-        break;  // held back at its begin, or for memory: nothing of it counts
+        break;  // while it was made or held back: nothing of it counts
       }
       times.stop();
       ++result_.run.batches;
@@ -276,8 +296,9 @@ class WideRun {
   /// The batches to test on are dealt out to ranks that have all weights.
   [[nodiscard]] SparseSource test_source() const {
     const Communicator* const ranks = sharing_rows();
-    if (ranks == nullptr) return settings_.test_source();
-    return [source = settings_.test_source(), first = static_cast<std::uint64_t>(ranks->rank()),
+    if (ranks == nullptr) return settings_.test_source(hooks_.stop);
+    return [source = settings_.test_source(hooks_.stop),
+            first = static_cast<std::uint64_t>(ranks->rank()),
             step = static_cast<std::uint64_t>(ranks->size())](
                std::uint64_t index, SparseRows& rows) { source(first + index * step, rows); };
   }
@@ -295,8 +316,8 @@ class WideRun {
     const std::uint64_t step = ranks == nullptr ? 1 : static_cast<std::uint64_t>(ranks->size());
     std::uint64_t index = ranks == nullptr ? 0 : static_cast<std::uint64_t>(ranks->rank());
     for (; index < batches && !hooks_.stop.stop_requested(); index += step) {
-      feed.next();
       try {
+        feed.next();
         const PlacedBatch batch = begin_batch("test");
         const PackedTensor packed = copy(feed);
         resources_.operations().accumulate(hits, network.hits(network.infer(packed), packed));
@@ -344,9 +365,10 @@ void compare_with_float32(WideResult& result, WideSettings settings, const WideH
   settings.checkpoint.value.clear();
   settings.train.pool.log.value.clear();
   const WideResult other = train_wide(settings, {.stop = hooks.stop, .ranks = hooks.ranks});
+  result.float32_outcome = other.run.outcome;
   if (other.run.outcome != Outcome::kFinished) {
-    result.run.outcome = other.run.outcome;
     result.run.report = other.run.report;
+    if (hooks.ranks != nullptr) result.run.outcome = other.run.outcome;  // it ends the others
     return;
   }
   result.float32 = {.mean_loss = other.run.mean_loss,
@@ -361,7 +383,13 @@ WideResult train_wide(const WideSettings& settings, const WideHooks& hooks) {
   // not even the workspace fits
   until_out_of_memory(result.run, [&] {
     WideRun run(settings, hooks, result);
-    until_out_of_memory(result.run, [&] { run.run(); });
+    until_out_of_memory(result.run, [&] {
+      try {
+        run.run();
+      } catch (const Cancelled&) {  // before the first batch
+        result.run.outcome = Outcome::kInterrupted;
+      }
+    });
     run.collect();
   });
   return result;

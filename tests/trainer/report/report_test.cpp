@@ -29,8 +29,8 @@ TrainResult made_up_result() {
                                 .most = std::chrono::microseconds(4250),
                                 .lead = std::chrono::microseconds(400),
                                 .copy = std::chrono::microseconds(100),
-                                .margin = std::chrono::microseconds(3000),
-                                .caused_idle = std::chrono::milliseconds(20)};
+                                .margin = std::chrono::microseconds(3000)};
+  result.caused_idle = std::chrono::milliseconds(20);
   result.pool.waited = std::chrono::milliseconds(40);
   result.stalls = {.count = 18, .total = std::chrono::milliseconds(1940)};
   result.staging = mib(8);

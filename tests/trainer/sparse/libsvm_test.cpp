@@ -175,9 +175,9 @@ TEST(Libsvm, RowsAreAsManyAsTheFirstLineSays) {
 
 TEST(Libsvm, AFirstLineThatDoesNotFitIsRefused) {
   const char* const form = "ROWS FEATURES LABELS, each from 1 to 4294967295";
-  expect_fault("0 5 3\n", "line 1, column 1", form, "another number");
-  expect_fault("1 5 0\n", "line 1, column 1", form, "another number");
-  expect_fault("4294967296 5 3\n", "line 1, column 1", form, "another number");
+  expect_fault("0 5 3\n", "line 1, column 1", form, "0 5 3");
+  expect_fault("1 5 0\n", "line 1, column 1", form, "1 5 0");
+  expect_fault("4294967296 5 3\n", "line 1, column 1", form, "4294967296 5 3");
   expect_fault("1 6 3\n0 0:1\n", "line 1, column 1", "at most 5 features", "6");
   expect_fault("1 5 4\n0 0:1\n", "line 1, column 1", "at most 3 labels", "4");
 }

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
+#include <stop_token>
 
 #include "allocator/base/error.hpp"
 #include "support/file_size_limit.hpp"
@@ -73,6 +75,16 @@ TEST(MakeSparse, RefusesWhatCannotBeMade) {
             "made rows: expected entries a row from 1 to 20, found 21");
   EXPECT_EQ(message_of<UsageError>([] { SparseDraw({.columns = 9, .classes = 2, .nnz = 1}, 1); }),
             "made rows: expected labels a row from 1 to 2, found 3");
+}
+
+TEST(MakeSparse, LeavesNothingBehindWhenItIsStopped) {
+  const TemporaryDirectory directory;
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(
+      make_sparse("--make", directory.file("set"), 1000, SparseDraw(kSmall, 1), stop.get_token()),
+      Cancelled);
+  EXPECT_TRUE(std::filesystem::is_empty(directory.file("set")));
 }
 
 TEST(SparseDraw, RowsAreValidForTheSmallestAndForFullRows) {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <set>
+#include <stop_token>
 #include <thread>
 
+#include "allocator/base/error.hpp"
 #include "trainer/data/batches.hpp"
 
 namespace weir::testing {
@@ -103,6 +105,15 @@ TEST(GeneratedRows, FollowOneAnotherFromBatchToBatch) {
   for (std::uint64_t i = 30; i < 40; ++i) draw.append(i, expected);
   EXPECT_EQ(ten, expected);
   EXPECT_NE(ten, batch_of(generated_rows(draw, 10), 4));
+}
+
+TEST(GeneratedRows, EndInTheMiddleOfABatchOnceTheyAreStopped) {
+  std::stop_source stop;
+  SparseRows rows;
+  const SparseDraw draw({.columns = 300, .classes = 20, .nnz = 8}, 2);
+  const SparseSource source = generated_rows(draw, 1'000'000'000, stop.get_token());
+  std::jthread stopping([&] { stop.request_stop(); });
+  EXPECT_THROW(source(0, rows), Cancelled);
 }
 
 TEST(Slowed, MakesTheSameRowsInNoLessThanItsTime) {

@@ -2,6 +2,7 @@
 // the middle and goes on.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "kernels/parts/step_state.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/sanitized.hpp"
 #include "trainer/child_process.hpp"
 #include "trainer/temporary_directory.hpp"
@@ -137,6 +139,55 @@ TEST(CliWide, KeepsACheckpointThatNobodyAskedToGoOnFrom) {
   const Words once = wide({"--batches", "2", "--checkpoint", directory.file("saved")});
   ASSERT_EQ(run_weir_train(once).exit_code, 0);
   expect_refused(once, "--resume goes on from it");
+}
+
+TEST(CliWide, SaysThatItsLastCheckpointIsMissing) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.file("saved");
+  const Finished child = [&] {
+    const FileSizeLimit limit(1000);
+    return run_weir_train(wide({"--batches", "2", "--checkpoint", file}));
+  }();
+  EXPECT_EQ(child.exit_code, 1) << child.err;
+  EXPECT_NE(child.err.find("does not have batch 2: what was trained is lost"), std::string::npos)
+      << child.err;
+}
+
+TEST(CliWide, SaysThatNothingIsLeftToTrain) {
+  const TemporaryDirectory directory;
+  const Words saving = wide({"--checkpoint", directory.file("saved"), "--batches"});
+  Words first = saving;
+  first.emplace_back("5");
+  ASSERT_EQ(run_weir_train(first).exit_code, 0);
+  Words again = saving;
+  again.insert(again.end(), {"3", "--resume"});
+  const Finished child = run_weir_train(again);
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_NE(child.err.find("has batch 5 already, and 3 are all: nothing was trained"),
+            std::string::npos)
+      << child.err;
+}
+
+TEST(CliWide, RefusesACheckpointThatIsNoFile) {
+  const TemporaryDirectory directory;
+  const std::string pipe = directory.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  expect_refused(wide({"--checkpoint", pipe}), "a regular file");
+  expect_refused(wide({"--checkpoint", pipe, "--resume"}), "a regular file");
+  expect_refused(wide({"--json", pipe}), "a pipe that is being read");
+}
+
+TEST(CliWide, MakingEndsWithASignalAndLeavesNoPart) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    const TemporaryDirectory directory;
+    ChildProcess child(wide({"--make", directory.file("data"), "--rows", "1000000000"}));
+    while (!std::filesystem::exists(directory.file("data/train.libsvm.partial"))) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    child.send(signal);
+    EXPECT_EQ(child.wait().exit_code, 130);
+    EXPECT_TRUE(std::filesystem::is_empty(directory.file("data")));
+  }
 }
 
 /// A run that is killed again and again, and goes on each time.

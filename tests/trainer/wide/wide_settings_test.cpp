@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "allocator/base/error.hpp"
+#include "support/message_of.hpp"
 #include "trainer/wide/wide_checkpoint.hpp"
 #include "trainer/wide/wide_jobs.hpp"
 
@@ -54,6 +55,32 @@ TEST(WideSettings, RefusesWhatDoesNotBelongTogether) {
   refused([](WideSettings& s) { s.every = {{.batches = 3}, "--every"}; });
   refused([](WideSettings& s) { s.nnz = {200'000, "--nnz"}; });
   refused([](WideSettings& s) { s.checkpoint = {"/proc/self/status", "--checkpoint"}; });
+}
+
+TEST(WideSettings, DrawsNoMoreLabelsThanThereAre) {
+  WideSettings settings = tiny_wide();
+  settings.outputs = 2;
+  settings.settle();
+  EXPECT_EQ(settings.draw().shape().most_labels, 2U);
+}
+
+TEST(WideSettings, NamesTheFlagOfEntriesThatDoNotFitARow) {
+  WideSettings settings = tiny_wide();
+  settings.nnz = {41, "--nnz"};
+  EXPECT_EQ(message_of<UsageError>([&] { settings.settle(); }),
+            "--nnz='41' is not allowed: at most two thirds of the inputs, which are 40");
+}
+
+TEST(WideSettings, NamesTheDataSetThatIsTooWide) {
+  WideSettings settings = tiny_wide();
+  SparseSet set;
+  set.train.columns = kMostWideWidth + 1;
+  set.train.classes = 3;
+  settings.data = std::make_shared<const SparseSet>(std::move(set));
+  settings.inputs = {kMostWideWidth + 1, "--data"};
+  settings.data_directory = {"folder", "--data"};
+  EXPECT_EQ(message_of<UsageError>([&] { settings.settle(); }).substr(0, 33),
+            "--data='folder' is not allowed: w");
 }
 
 TEST(WideSettings, ParsesListsNumbersAndNames) {

@@ -6,8 +6,11 @@
 
 #include <cmath>
 #include <filesystem>
+#include <stop_token>
+#include <thread>
 
 #include "allocator/base/error.hpp"
+#include "support/message_of.hpp"
 #include "trainer/sparse/make_sparse.hpp"
 #include "trainer/temporary_directory.hpp"
 #include "trainer/wide/wide_jobs.hpp"
@@ -82,6 +85,31 @@ TEST(WideTraining, StopsAfterABatchWithItsFigures) {
   EXPECT_EQ(run.run.batches, 7U);
   EXPECT_TRUE(run.run.mean_loss.has_value());
   EXPECT_FALSE(run.run.test_accuracy.has_value());
+}
+
+TEST(WideTraining, StopsInTheMiddleOfALargeBatch) {
+  WideSettings settings = tiny_wide();
+  settings.hidden = std::vector<std::size_t>{1};
+  settings.outputs = 3;
+  settings.train.batch_size = 20'000'000;  // takes half a minute
+  settings.train.pool.budget = BudgetRequest{.bytes = gib(1)};
+  std::stop_source stop;
+  std::jthread stopping([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop.request_stop();
+  });
+  const WideResult run = train_wide(settings, {.stop = stop.get_token()});
+  EXPECT_EQ(run.run.outcome, Outcome::kInterrupted);
+  EXPECT_EQ(run.run.batches, 0U);
+}
+
+TEST(WideTraining, RefusesABatchThatCanNeverFitBeforeItIsMade) {
+  WideSettings settings = tiny_wide();
+  settings.train.batch_size = {1'000'000'000, "--batch-size"};
+  EXPECT_EQ(
+      message_of<UsageError>([&] { (void)train_wide(settings); }),
+      "--batch-size='1000000000' is not allowed: a batch that fits: what its layers compute is "
+      "186 GiB, and the budget 64 MiB");
 }
 
 TEST(WideTraining, ShorterFormatsTrainAlmostAsWell) {
@@ -225,6 +253,8 @@ TEST_F(WideCheckpoints, AFinishedRunIsOnlyTested) {
   EXPECT_EQ(again.run.outcome, Outcome::kFinished);
   EXPECT_EQ(again.run.batches, 0U);
   EXPECT_TRUE(again.run.test_accuracy.has_value());
+  EXPECT_TRUE(again.saved);
+  EXPECT_EQ(again.run.caused_idle.count(), 0) << "the test's stalls are not the training's";
 }
 
 }  // namespace
