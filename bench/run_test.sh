@@ -71,6 +71,8 @@ grep -Eq '^  large copies +device idle .*; compute busy [0-9.]+%, copies [0-9.]+
   wrong "faq has the streams of a device that waits for copies"
 grep -Eq '^  fp16, batches of 1 +loss .*; 1 step skipped, scale 32768$' <<<"$table" ||
   wrong "a step that overflows is skipped, and halves the scale"
+grep -Eq '^  a network on two devices +[0-9.]+ KiB copied .* back; loss ([0-9.]+), on one device \1$' <<<"$table" ||
+  wrong "a network on two devices copies what it counts, and learns the same"
 grep -Eq '^  its timeline +peak reserved [0-9.]+ MiB; largest holder ' <<<"$table" || wrong "faq has the memory of a run"
 status=0
 "$1/bench/faq/weir-faq" run --copy -1 >"$scratch/out" 2>"$scratch/err" || status=$?

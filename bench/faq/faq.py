@@ -240,6 +240,13 @@ def both(runs, quick, shared):
         figures = runs.rows(line)
         spent, computing = figures["time of a batch"], figures["computing"]
         yield how, f"{spent} a batch; the device computes {computing} of the time"
+    batches = 10 if quick else 100
+    line = f"weir-train wide --device cpu --budget 512MiB --scale 0.02 --batches {batches}"
+    alone = runs.figures(line)["result"]
+    placed = runs.figures(f"{line} --first-layer cpu --first-layer-budget 512MiB")["result"]
+    there, back = (size(placed["first_layer"][way]["bytes"]) for way in ("copied_to_rest", "copied_back"))
+    losses = f"loss {placed['mean_loss']:.6f}, on one device {alone['mean_loss']:.6f}"
+    yield "a network on two devices", f"{there} copied between its layers, {back} back; {losses}"
 
 
 def watching(runs, quick, shared):
