@@ -132,7 +132,10 @@ class WideRun {
     const std::uint64_t present =
         settings_.data ? std::min<std::uint64_t>(rows.value, settings_.data->train.rows())
                        : rows.value;
-    const Bytes least{present * a_row * sizeof(float)};
+    // Ranks share the rows, or at least the last layer.
+    const std::uint64_t ranks =
+        hooks_.ranks == nullptr ? 1 : static_cast<std::uint64_t>(hooks_.ranks->size());
+    const Bytes least{present * a_row * sizeof(float) / ranks};
     const Bytes budget = resources_.budget();
     if (least <= budget) return;
     refuse(rows.source, std::to_string(rows.value),
