@@ -135,7 +135,9 @@ TEST(SparseParts, OfTheRowsGiveTheBatchsLossAndTheSameBitsOfItsGradient) {
   weir::logistic_loss_and_gradient(all, z, loss[1], dz[1]);
 
   std::array<double, 2> sums{};
-  for (const auto& [first, count] : std::vector<std::array<std::size_t, 2>>{{0, 2}, {2, 7}}) {
+  for (const auto& rows : std::vector<std::array<std::size_t, 2>>{{0, 2}, {2, 7}}) {
+    const std::size_t first = rows[0];
+    const std::size_t count = rows[1];
     SparseLabels part = all;
     part.starts = all.starts.subspan(first, count + 1);
     part.batch_rows = kBatch.rows;

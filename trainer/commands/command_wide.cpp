@@ -1,6 +1,5 @@
 // weir-train wide: trains a network with sparse inputs and many outputs.
 
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -153,17 +152,23 @@ class WideCommand {
     std::optional<CheckpointLock> lock;
     if (make_.given()) return make(read_settings({}, lock), stop);
     const Launch launch = find_launch();
-    WideSettings settings = read_settings(launch, lock);
-    require_ranks(settings, launch.size);
-    if (!settings.parallel.value) return train(settings, {.stop = stop}, nullptr);
-    std::vector<AgreedField> fields = agreed_fields(settings);
+    WideSettings settings;
+    std::vector<AgreedField> fields;
+    Outputs outputs;
+    try {
+      settings = read_settings(launch, lock);
+      require_ranks(settings, launch.size);
+      open_outputs(settings, launch, outputs);
+      if (settings.parallel.value) fields = agreed_fields(settings);
+    } catch (const UsageError& error) {
+      if (launch.size == 1) throw;
+      return refuse_together(launch, error.what());
+    }
+    if (!settings.parallel.value) return train(settings, {.stop = stop}, nullptr, outputs);
     fields.push_back({"--compare-precision", compare_precision_ ? "given" : "not given"});
     WideProcesses processes(settings, launch, std::move(fields), stop);
     if (!processes.agreed()) return 2;  // rank 0 says in what they differ
-    if (processes.speaks()) return train(settings, processes.hooks(), &processes);
-    be_quiet(settings);
-    const Recording recording(settings.train);
-    publish(settings.train);
+    if (processes.speaks()) return train(settings, processes.hooks(), &processes, outputs);
     WideResult result = train_wide(settings, processes.hooks());
     if (compare_precision_) compare_with_float32(result, settings, processes.hooks());
     processes.finish(result.run);
@@ -171,16 +176,30 @@ class WideCommand {
   }
 
  private:
-  /// Trains, prints and writes.
-  [[nodiscard]] int train(const WideSettings& settings, WideHooks hooks,
-                          WideProcesses* processes) const {
-    require_different_files(std::array{json_.named(), settings.checkpoint_file(),
-                                       settings.train.log_file(), settings.train.timeline_file()},
-                            settings.data_files());
-    const std::unique_ptr<OutputFile> json = json_.open();
-    (void)settings.train.pool.open_log();  // last: it replaces an old log at once
-    Recording recording(settings.train);
+  struct Outputs {
+    std::unique_ptr<OutputFile> json;
+    std::optional<Recording> recording;
+  };
+
+  /// Opens what this rank writes. Throws UsageError.
+  void open_outputs(WideSettings& settings, const Launch& launch, Outputs& outputs) const {
+    if (launch.rank == 0) {
+      std::vector<NamedPath> files{json_.named(), settings.train.log_file(),
+                                   settings.train.timeline_file()};
+      for (NamedPath& file : settings.checkpoint_files()) files.push_back(std::move(file));
+      require_different_files(files, settings.data_files());
+      outputs.json = json_.open();
+      (void)settings.train.pool.open_log();  // last: it replaces an old log at once
+    } else {
+      be_quiet(settings);
+    }
+    outputs.recording.emplace(settings.train);
     publish(settings.train);
+  }
+
+  /// Trains, prints and writes.
+  [[nodiscard]] int train(const WideSettings& settings, WideHooks hooks, WideProcesses* processes,
+                          Outputs& outputs) const {
     std::fprintf(stderr, "%s\n%s\n", settings.describe().c_str(), format_network(settings).c_str());
     ProgressBar bar;
     hooks.on_done = [&bar](std::uint64_t done, std::uint64_t all) {
@@ -192,7 +211,7 @@ class WideCommand {
     };
     WideResult result = train_wide(settings, hooks);
     bar.clear();
-    result.run.recording = recording.finish();
+    result.run.recording = outputs.recording->finish();
     if (compare_precision_) compare_with_float32(result, settings, hooks);
     if (processes != nullptr) processes->finish(result.run);
     const WideTimeline timeline = read_wide_timeline(result);
@@ -203,7 +222,7 @@ class WideCommand {
     }
     say_diverged(diverged(result.run));
     say_of_checkpoint(settings, result);
-    if (json) json->commit(wide_json(settings, result, timeline));
+    if (outputs.json) outputs.json->commit(wide_json(settings, result, timeline));
     require_printed(print_error);
     if (!result.saved) return 1;
     return exit_code(result.float32_outcome.value_or(result.run.outcome), diverged(result.run));

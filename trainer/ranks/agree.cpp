@@ -72,6 +72,25 @@ std::string difference_in(const std::string& name,
   return line;
 }
 
+/// Returns each rank's text.
+std::vector<std::string> gather_texts(Communicator& ranks, std::string mine) {
+  const auto count = static_cast<std::size_t>(ranks.size());
+  const std::uint64_t size = mine.size();
+  std::vector<std::uint64_t> sizes(count);
+  ranks.gather_all(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
+  // Padded to the longest, since every rank's part has the same size.
+  const std::size_t longest = std::ranges::max(sizes);
+  std::vector<std::string> texts(count);
+  if (longest == 0) return texts;
+  mine.resize(longest);
+  std::string all(longest * count, '\0');
+  ranks.gather_all(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    texts[rank] = all.substr(rank * longest, sizes[rank]);
+  }
+  return texts;
+}
+
 }  // namespace
 
 std::string describe_difference(const std::vector<std::vector<AgreedField>>& fields) {
@@ -83,26 +102,26 @@ std::string describe_difference(const std::vector<std::vector<AgreedField>>& fie
   return {};
 }
 
+void require_none_refused(Communicator& ranks, const std::string& refusal) {
+  const std::vector<std::string> all = gather_texts(ranks, refusal);
+  const auto first =
+      std::ranges::find_if(all, [](const std::string& text) { return !text.empty(); });
+  if (first == all.end()) return;
+  ranks.finish();  // together: nobody takes the others' end for a death
+  const bool same = std::ranges::count(all, *first) == std::ranges::ssize(all);
+  const auto rank = first - all.begin();
+  throw UsageError(same ? *first : "rank " + std::to_string(rank) + ": " + *first);
+}
+
 void agree(Communicator& ranks, std::vector<AgreedField> fields) {
   fields.insert(fields.begin(), {"the version of weir", std::string(kVersion)});
-  std::string mine = pack(fields);
-  const auto count = static_cast<std::size_t>(ranks.size());
-  const std::uint64_t size = mine.size();
-  std::vector<std::uint64_t> sizes(count);
-  ranks.gather_all(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
-
-  // Padded to the longest, since every rank's part has the same size.
-  const std::size_t longest = std::ranges::max(sizes);
-  mine.resize(longest);
-  std::string all(longest * count, '\0');
-  ranks.gather_all(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
   std::vector<std::vector<AgreedField>> of_ranks;
-  for (std::size_t rank = 0; rank < count; ++rank) {
-    of_ranks.push_back(unpack(all.substr(rank * longest, sizes[rank])));
+  for (const std::string& packed : gather_texts(ranks, pack(fields))) {
+    of_ranks.push_back(unpack(packed));
   }
   const std::string difference = describe_difference(of_ranks);
   if (difference.empty()) return;
-  ranks.finish();  // together: nobody takes the others' end for a death
+  ranks.finish();  // as above
   throw UsageError(difference);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <string>
 
 #include "allocator/base/error.hpp"
@@ -63,6 +64,23 @@ void* open_library(const char* file, int flags, const char* name, const char* pa
                    (reason != nullptr ? reason : "no reason given") + ")");
 }
 
+/// Keeps what the program does at signals that stop it. MPICH loads UCX, which takes SIGHUP.
+class KeptSignals {
+ public:
+  KeptSignals() {
+    for (std::size_t i = 0; i < kStops.size(); ++i) sigaction(kStops[i], nullptr, &before_[i]);
+  }
+  ~KeptSignals() {
+    for (std::size_t i = 0; i < kStops.size(); ++i) sigaction(kStops[i], &before_[i], nullptr);
+  }
+  KeptSignals(const KeptSignals&) = delete;
+  KeptSignals& operator=(const KeptSignals&) = delete;
+
+ private:
+  static constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, kStops.size()> before_{};
+};
+
 template <typename Abi>
 class Mpi final : public Transport {
  public:
@@ -77,7 +95,10 @@ class Mpi final : public Transport {
     look_up("MPI_Error_string", error_text_);
     look_up("MPI_Finalize", finalize_);
     int provided = 0;
-    check(init_(nullptr, nullptr, kThreadSerialized, &provided), "MPI_Init_thread");
+    {
+      const KeptSignals kept;
+      check(init_(nullptr, nullptr, kThreadSerialized, &provided), "MPI_Init_thread");
+    }
     if (provided < kThreadSerialized) {
       throw Error(std::string(Abi::kName) + " allows calls from one thread only");
     }

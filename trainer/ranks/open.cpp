@@ -53,6 +53,7 @@ class Ranks final : public Communicator {
         rank_, std::move(links), options.lifeline, [this](int rank, const std::string& what) {
           end_process(rank_, rank == rank_ ? what : "rank " + std::to_string(rank) + " " + what);
         });
+    if (options.before_device) options.before_device(*this);
     if (device.kind == DeviceKind::kCuda) join_nccl(device.ordinal);
     use(options.patience);  // what was sent so far does not count
   }
@@ -209,7 +210,11 @@ class OneRank final : public Communicator {
 
 std::unique_ptr<Communicator> open_communicator(const Launch& launch, DeviceId device,
                                                 const RanksOptions& options) {
-  if (launch.launcher == Launcher::kNone) return std::make_unique<OneRank>();
+  if (launch.launcher == Launcher::kNone) {
+    auto one = std::make_unique<OneRank>();
+    if (options.before_device) options.before_device(*one);
+    return one;
+  }
   if (launch.launcher == Launcher::kTorchrun && device.kind == DeviceKind::kCpu &&
       launch.size > 1) {
     throw UsageError("several ranks on the cpu need mpirun: torchrun starts ranks for GPUs");

@@ -4,6 +4,7 @@
 /// Opens the Communicator of this process.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -22,6 +23,9 @@ struct RanksOptions {
   LifelineOptions lifeline{};  ///< for ranks that do not
   /// For all ranks to come together; then this one ends.
   std::chrono::nanoseconds start_within = std::chrono::seconds(60);
+  /// Called when they have come together, before any rank uses a GPU: here ranks compare what they
+  /// are. What it throws ends the opening; it has called `finish` then.
+  std::function<void(Communicator&)> before_device{};
 };
 
 /// Returns the communicator of a process that was started as `launch` says, for tensors on

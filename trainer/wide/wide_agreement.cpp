@@ -1,9 +1,13 @@
 #include "trainer/wide/wide_agreement.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <fstream>
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/setting.hpp"
+#include "trainer/checkpoint/checkpoint_format.hpp"
 #include "trainer/checkpoint/checkpoint_reader.hpp"
 #include "trainer/wide/wide_checkpoint.hpp"
 
@@ -36,6 +40,15 @@ void require_columns(const WideSettings& settings, std::uint64_t ranks) {
   }
 }
 
+/// Returns the file's last checksum, which is of all its contents.
+std::string last_checksum(const std::string& file) {
+  std::array<char, kChecksumBytes> bytes{};
+  std::ifstream in(file, std::ios::binary);
+  in.seekg(-static_cast<std::streamoff>(bytes.size()), std::ios::end);
+  in.read(bytes.data(), bytes.size());
+  return std::to_string(std::bit_cast<std::uint32_t>(bytes));
+}
+
 }  // namespace
 
 void require_ranks(const WideSettings& settings, int ranks) {
@@ -63,9 +76,13 @@ std::vector<AgreedField> agreed_fields(const WideSettings& settings) {
   number("--bucket", settings.bucket.value.count);
   number("--batches", settings.train.batches.value);
   number("the rows to test on", settings.test_rows());
+  if (settings.data != nullptr) {
+    fields.push_back({"the data to test on", describe_rows(settings.data->test)});
+  }
   if (settings.resume) {
     const CheckpointReader saved(settings.checkpoint.source, settings.checkpoint.value);
     number("the checkpoint's batch", saved.number(kBatchPosition));
+    fields.push_back({"the checkpoint's checksum", last_checksum(settings.checkpoint.value)});
   }
   return fields;
 }

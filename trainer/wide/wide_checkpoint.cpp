@@ -34,15 +34,8 @@ void add_to(Checksum& checksum, const std::vector<T>& values) {
 
 std::string data_of(const WideSettings& settings) {
   if (settings.data == nullptr) return "generated-" + std::to_string(settings.nnz.value);
-  const SparseRows& rows = settings.data->train;
-  Checksum checksum;
-  add_to(checksum, rows.starts);
-  add_to(checksum, rows.indices);
-  add_to(checksum, rows.values);
-  add_to(checksum, rows.label_starts);
-  add_to(checksum, rows.labels);
-  return std::string(to_string(settings.keep_data.value)) + "-" + std::to_string(rows.rows()) +
-         "-" + std::to_string(checksum.value());
+  return std::string(to_string(settings.keep_data.value)) + "-" +
+         describe_rows(settings.data->train);
 }
 
 struct TimeUnit {
@@ -76,6 +69,16 @@ bool add_condition(CheckpointSchedule& schedule, std::string_view text) {
 }
 
 }  // namespace
+
+std::string describe_rows(const SparseRows& rows) {
+  Checksum checksum;
+  add_to(checksum, rows.starts);
+  add_to(checksum, rows.indices);
+  add_to(checksum, rows.values);
+  add_to(checksum, rows.label_starts);
+  add_to(checksum, rows.labels);
+  return std::to_string(rows.rows()) + "-" + std::to_string(checksum.value());
+}
 
 Figures checkpoint_settings(const WideSettings& settings) {
   const OptimizerOptions options = settings.optimizer_options();

@@ -20,6 +20,9 @@ namespace weir {
 /// The name of that number.
 inline constexpr const char* kBatchPosition = "batch";
 
+/// Returns the number of these rows and their checksum.
+[[nodiscard]] std::string describe_rows(const SparseRows& rows);
+
 /// Parses `200` (batches), `5min` (or `30s`, `2h`), or both: `200,5min`.
 [[nodiscard]] CheckpointSchedule parse_every(std::string_view name, std::string_view text);
 /// Returns a text that parse_every reads.

@@ -285,6 +285,7 @@ void WideSettings::check_checkpoint() const {
     (void)CheckpointReader(checkpoint.source, checkpoint.value);  // refuses what is no checkpoint
     return;
   }
+  if (checkpoint.value == "-") refuse(checkpoint.source, checkpoint.value, "a regular file");
   std::error_code error;
   if (std::filesystem::is_regular_file(checkpoint.value, error)) {
     refuse(checkpoint.source, checkpoint.value,
@@ -337,6 +338,15 @@ std::vector<NamedPath> WideSettings::data_files() const {
   const std::filesystem::path folder = data_directory.value;
   return {{data_directory.source, (folder / kSparseTrainFile).string()},
           {data_directory.source, (folder / kSparseTestFile).string()}};
+}
+
+std::vector<NamedPath> WideSettings::checkpoint_files() const {
+  if (checkpoint.value.empty()) return {};
+  std::vector<NamedPath> files;
+  for (const char* const suffix : {"", ".partial", ".lock"}) {
+    files.push_back({checkpoint.source, checkpoint.value + suffix});
+  }
+  return files;
 }
 
 std::string WideSettings::describe() const {

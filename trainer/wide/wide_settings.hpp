@@ -110,8 +110,8 @@ struct WideSettings {
   [[nodiscard]] std::uint64_t kept_batches() const noexcept;
 
   [[nodiscard]] std::vector<NamedPath> data_files() const;
-  /// No path if there is none.
-  [[nodiscard]] NamedPath checkpoint_file() const { return {checkpoint.source, checkpoint.value}; }
+  /// The checkpoint's file, and those beside it. Empty if there is none.
+  [[nodiscard]] std::vector<NamedPath> checkpoint_files() const;
   /// Returns `settings: …` in one line.
   [[nodiscard]] std::string describe() const;
 

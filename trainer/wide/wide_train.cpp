@@ -138,7 +138,7 @@ class WideRun {
     const Bytes least{present * a_row * sizeof(float) / ranks};
     const Bytes budget = resources_.budget();
     if (least <= budget) return;
-    refuse(rows.source, std::to_string(rows.value),
+    refuse("--batch-size", std::to_string(rows.value),
            "a batch that fits: what its layers compute is " + format_bytes(least) +
                ", and the budget " + format_bytes(budget));
   }

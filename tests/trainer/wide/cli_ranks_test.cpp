@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -93,6 +94,33 @@ TEST_P(CliRanks, ADifferenceEndsAllWithOneLine) {
   EXPECT_EQ(count(finished.err, "weir-train: "), 1) << finished.err;
   EXPECT_THAT(finished.err, HasSubstr("weir-train: the ranks differ in --seed: rank 0 has '1'; "
                                       "rank 1 has '7'\n"));
+}
+
+/// Otherwise the other ranks wait for it, under MPICH until the start's limit.
+TEST_P(CliRanks, ThatCannotBeginEndAllWithOneLine) {
+  const auto expect_refused = [](const Words& of_rank_1, const Words& of_all,
+                                 const std::string& line) {
+    Words words{"-n", "1"};
+    for (const Words& own : {Words{}, of_rank_1}) {
+      Words more = of_all;
+      more.insert(more.end(), own.begin(), own.end());
+      if (own != Words{"alone"}) more.insert(more.end(), {"--parallel", "data"});
+      std::erase(more, "alone");
+      const Words flags = wide(more);
+      if (words.size() > 2) words.insert(words.end(), {":", "-n", "1"});
+      words.insert(words.end(), flags.begin(), flags.end());
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const Finished finished = start_mpirun(GetParam(), words).wait();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+    EXPECT_EQ(finished.exit_code, 2);
+    EXPECT_EQ(count(finished.err, "weir"), 1) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr("weir-train: " + line));
+  };
+  expect_refused({"--optimizer", "lion"}, {}, "rank 1: --optimizer='lion' is not allowed");
+  expect_refused({"alone"}, {}, "rank 1: 2 ranks were started: --parallel data");
+  expect_refused({}, {"--json", "/nowhere/file"}, "rank 0: --json='/nowhere/file' is not allowed");
+  expect_refused({}, {"--precision", "fp8"}, "--precision='fp8' is not allowed");
 }
 
 TEST(CliRanksByMpich, OneCheckpointServesAnyNumberOfRanks) {

@@ -175,6 +175,12 @@ TEST(CliWide, RefusesACheckpointThatIsNoFile) {
   expect_refused(wide({"--checkpoint", pipe}), "a regular file");
   expect_refused(wide({"--checkpoint", pipe, "--resume"}), "a regular file");
   expect_refused(wide({"--json", pipe}), "a pipe that is being read");
+  expect_refused(wide({"--checkpoint", "-"}), "a regular file");
+  const std::string file = directory.file("saved");
+  for (const char* const suffix : {".lock", ".partial"}) {
+    expect_refused(wide({"--checkpoint", file, "--json", file + suffix}),
+                   "a different file from that of --checkpoint");
+  }
 }
 
 TEST(CliWide, MakingEndsWithASignalAndLeavesNoPart) {
