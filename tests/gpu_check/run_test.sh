@@ -291,7 +291,7 @@ status=0
 wait $! || status=$?
 ((status == 130)) || wrong "a call that is hung up on exits 130, not $status"
 status=0
-read -r -t 10 _ <&8 || status=$?
+read -r -t 60 _ <&8 || status=$?
 if ((status != 1)); then
   wrong "a step ends with its call"
   kill -KILL -- "-$(ps -o pgid= -p "$waits" | tr -d ' ')"

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -54,6 +55,22 @@ int in_child(const Body& body) {
 }
 
 PublishSetting in(const Place& place) { return {.on = true, .folder = place.path()}; }
+
+/// In every thread's stack, as the objects of a large program. It would fill one of 256 KiB.
+thread_local std::array<char, 240U << 10U> large_thread_local{};
+
+TEST(LivePublisher, HasAStackBesideLargeThreadLocalObjects) {
+  const Place place;
+  const FakeSource source;
+  EXPECT_EQ(
+      in_child([&] {
+        large_thread_local.back() = 1;  // so that it is there
+        Publisher publisher({.folders = place.folders(), .program = "large", .period = kShort});
+        publisher.start();
+        return publisher.wait_for_samples(1) ? 0 : 1;
+      }),
+      0);
+}
 
 TEST(LivePublisher, PublishesTheSumOfAllSources) {
   const Place place;

@@ -1,5 +1,6 @@
 #include "tools/timeline/live/publisher.hpp"
 
+#include <link.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -97,13 +98,29 @@ void serve(BlockFile& block, const LiveListener& listener) noexcept {
   }
 }
 
-/// Makes the stack small, if the system allows it: large thread-local objects take room in it, too.
+/// Returns the bytes of the thread-local objects of the program and its libraries, which lie in
+/// each thread's stack.
+std::size_t thread_local_bytes() noexcept {
+  std::size_t bytes = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* sum) {
+        for (int i = 0; i < object->dlpi_phnum; ++i) {
+          const auto& segment = object->dlpi_phdr[i];
+          if (segment.p_type == PT_TLS) *static_cast<std::size_t*>(sum) += segment.p_memsz;
+        }
+        return 0;
+      },
+      &bytes);
+  return bytes;
+}
+
+/// Makes the stack small, if the system allows it.
 int make_thread(pthread_t& thread, void* (*body)(void*), void* argument) noexcept {
   constexpr std::size_t kStack = 256UL << 10U;
   const AllSignalsBlocked blocked;
   pthread_attr_t small;
   pthread_attr_init(&small);
-  pthread_attr_setstacksize(&small, kStack);
+  pthread_attr_setstacksize(&small, kStack + thread_local_bytes());
   int error = pthread_create(&thread, &small, body, argument);
   pthread_attr_destroy(&small);
   if (error != 0) error = pthread_create(&thread, nullptr, body, argument);
