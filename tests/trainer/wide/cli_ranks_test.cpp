@@ -146,16 +146,13 @@ TEST(CliRanksByMpich, OneCheckpointServesAnyNumberOfRanks) {
   EXPECT_EQ(rest["result"]["test_accuracy"], whole["result"]["test_accuracy"]);
 }
 
-/// Before any rank waits for another: the launcher's variables are enough.
-TEST(CliRanksAlone, RefuseWhatTheyCannotShare) {
+TEST(CliRanksByMpich, RefuseWhatTheyCannotShare) {
   const auto expect_refused = [](const char* ranks, const Words& more, const std::string& line) {
     Words words = wide(more);
-    words.erase(words.begin());  // the program
-    const Finished finished =
-        run_weir_train(words, {{"PMI_RANK", "1"}, {"PMI_SIZE", ranks}, {"MPI_LOCALRANKID", "1"}});
+    words.insert(words.begin(), {"-n", ranks});
+    const Finished finished = start_mpirun(kMpich, words).wait();
     EXPECT_EQ(finished.exit_code, 2) << finished.err;
-    EXPECT_EQ(finished.out, "");
-    EXPECT_EQ(count(finished.err, "\n"), 1) << finished.err;
+    EXPECT_EQ(count(finished.err, "weir"), 1) << finished.err;
     EXPECT_THAT(finished.err, HasSubstr("weir-train: " + line));
   };
   expect_refused("2", {}, "2 ranks were started: --parallel data or --parallel model");
