@@ -47,7 +47,7 @@ class LinkFaults : public testing::StandinTest {
     gpu_device.reset();
   }
 
-  LogCapture log;
+  testing::LogCapture log;
   testing::Gate gate;
   Device cpu_device{std::make_unique<CpuDevice>(mib(8))};
   Pool cpu_pool{cpu_device.memory()};
