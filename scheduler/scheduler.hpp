@@ -187,7 +187,7 @@ class Scheduler {
   friend class DeviceLink;
   class HostBuffer;
   class Turn;
-  /// What a tensor is to a call, for messages.
+  /// How a call uses a tensor, for messages.
   struct Argument {
     std::string_view kind;
     std::size_t number;  ///< from 1 on; 0: it is the only one

@@ -42,7 +42,7 @@ def train(program, scratch, quick, read_time):
     figures = scratch / "figures.json"
     words = [str(program), "wide", "--device", "cpu", "--budget", "64MiB", "--scale", "0.02",
              "--readers", str(READERS), "--test-batches", "1", "--json", str(figures),
-             "--batches", "4" if quick else "60"]  # fmt: skip
+             "--batches", "4" if quick else "300"]  # fmt: skip
     if read_time:
         words += ["--read-time", f"{max(1, round(1e6 * read_time))}us"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -28,7 +28,8 @@ enum class VectorWidth : std::uint8_t { kFourFloats, kEightFloats, kSixteenFloat
 
 namespace vector_parts {
 
-// What a function calls is compiled for its vectors only if it is inlined: `flatten` does that.
+// A function compiled for wide vectors uses them in the functions it calls only if those are
+// inlined: `flatten` inlines them.
 #if defined(__x86_64__)
 template <typename Work>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl"), gnu::flatten]] void run_sixteen(

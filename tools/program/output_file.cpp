@@ -117,7 +117,7 @@ OutputFile::OutputFile(std::string option, std::string path, Beside beside)
 }
 
 void OutputFile::open_special() {
-  // Without O_NONBLOCK, opening a fifo would wait for a reader, for ever if none comes.
+  // Without O_NONBLOCK, opening a fifo waits until somebody reads it.
   descriptor_ = open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor_ < 0 && errno == ENXIO) refuse(option_, path_, "a pipe that is being read");
   if (descriptor_ < 0) fail(errno);

@@ -12,8 +12,8 @@
 namespace weir {
 namespace {
 
-/// What the standard library throws for a lack of memory or of threads says neither what is missing
-/// nor how to get it.
+/// Returns the line for people. The standard library's own texts for a lack of memory or of threads
+/// do not say what is missing.
 std::string text_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     return "out of host memory: the program needs more than the machine, or `ulimit -v`, allows";
