@@ -8,6 +8,8 @@ namespace weir {
 
 SparseReader::SparseReader(DeviceMemory staging, SparseSource source, SparseReaderOptions options)
     : source_(std::move(source)),
+      least_(options.least),
+      stop_(options.stop),
       staging_(staging.upstream, staging.progress),
       slots_(options.ahead),
       next_(options.first),
@@ -39,10 +41,15 @@ void SparseReader::work() {
   SparseRows rows;
   BatchPacker packer;
   while (const auto index = claim()) {
+    const auto ready = std::chrono::steady_clock::now() + least_;
     try {
       const auto batch = make(*index, rows, packer);
       if (!batch) return;
-      const Lock lock(mutex_);
+      Lock lock(mutex_);
+      if (least_.count() != 0) {
+        (void)changed_.wait_until(lock, stop_, ready,
+                                  [&]() WEIR_REQUIRES(mutex_) { return closing_; });
+      }
       slots_[*index % slots_.size()] = *batch;
     } catch (...) {
       fail(*index);

@@ -3,10 +3,12 @@
 // Prepares the sparse batches of a run ahead, on several threads, in the staging memory from which
 // they are copied to the device. The batches and their order do not depend on the threads.
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -25,6 +27,10 @@ struct SparseReaderOptions {
   std::size_t threads = 1;
   std::size_t ahead = 2;    ///< batches ready or being made, at most; of more threads some idle
   std::uint64_t first = 0;  ///< the first batch: where a run that is resumed stopped
+  /// The least time of a thread for a batch, from its claim until it is ready: as slow storage.
+  /// Ends early once `stop` is requested.
+  std::chrono::nanoseconds least{};
+  std::stop_token stop{};
 };
 
 /// One batch in host memory.
@@ -85,6 +91,8 @@ class SparseReader {
   }
 
   const SparseSource source_;
+  const std::chrono::nanoseconds least_;
+  const std::stop_token stop_;
   Staging staging_;
 
   Mutex mutex_{LockRank::kLeaf};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -83,14 +82,6 @@ SparseSource generated_rows(SparseDraw draw, std::uint64_t rows_per_batch, std::
       if (stop.stop_requested()) throw Cancelled("stopped while rows were made");
       draw.append(index * rows_per_batch + i, rows);
     }
-  };
-}
-
-SparseSource slowed(SparseSource source, std::chrono::nanoseconds least) {
-  return [source = std::move(source), least](std::uint64_t index, SparseRows& rows) {
-    const auto over = std::chrono::steady_clock::now() + least;
-    source(index, rows);
-    std::this_thread::sleep_until(over);
   };
 }
 

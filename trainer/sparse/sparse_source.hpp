@@ -3,7 +3,6 @@
 // Where sparse batches come from. Batch number i depends only on the source's arguments and i, so
 // that a run may begin at any batch, and any thread may make it.
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,9 +29,5 @@ using SparseSource = std::function<void(std::uint64_t index, SparseRows& rows)>;
 /// rows.
 [[nodiscard]] SparseSource generated_rows(SparseDraw draw, std::uint64_t rows_per_batch,
                                           std::stop_token stop = {});
-
-/// Makes each call of `source` last at least `least`: a reader as slow as a test needs it. Threads
-/// that call it at a time are slow side by side.
-[[nodiscard]] SparseSource slowed(SparseSource source, std::chrono::nanoseconds least);
 
 }  // namespace weir

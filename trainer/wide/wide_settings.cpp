@@ -311,10 +311,8 @@ SparseDraw WideSettings::draw() const {
 
 SparseSource WideSettings::training_source(const std::stop_token& stop) const {
   const std::uint64_t rows = train.batch_size.value;
-  SparseSource source = data == nullptr
-                            ? generated_rows(draw(), rows, stop)
-                            : shuffled_rows({data, &data->train}, rows, train.seed.value);
-  return read_time.value.count() == 0 ? source : slowed(std::move(source), read_time.value);
+  if (data == nullptr) return generated_rows(draw(), rows, stop);
+  return shuffled_rows({data, &data->train}, rows, train.seed.value);
 }
 
 SparseSource WideSettings::test_source(const std::stop_token& stop) const {

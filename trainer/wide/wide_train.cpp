@@ -173,21 +173,25 @@ class WideRun {
   }
   /// Batches that the readers prepare ahead.
   [[nodiscard]] std::size_t ahead() const { return settings_.readers.value + 1; }
-  [[nodiscard]] SparseReader& reader(SparseSource source, std::uint64_t first) {
+  [[nodiscard]] SparseReader& reader(SparseSource source, SparseReaderOptions options) {
     if (ranks_.share(Parallel::kModel)) {
       const std::vector<std::size_t> all = settings_.widths();
       source = part_of_columns(std::move(source), ranks_.part_of(all.front()),
                                ranks_.part_of(all.back()));
     }
-    return feed_resources().add_sparse_reader(
-        std::move(source), {.threads = settings_.readers.value, .ahead = ahead(), .first = first});
+    options.threads = settings_.readers.value;
+    options.ahead = ahead();
+    return feed_resources().add_sparse_reader(std::move(source), options);
   }
 
   void train(WideNetwork& network, Checkpoints& checkpoints) {
     const std::uint64_t kept = settings_.kept_batches();
-    WideFeed feed(feed_resources().scheduler(),
-                  reader(settings_.training_source(hooks_.stop), kept != 0 ? 0 : result_.first),
-                  widths(), sharing_rows());
+    WideFeed feed(
+        feed_resources().scheduler(),
+        reader(settings_.training_source(hooks_.stop), {.first = kept != 0 ? 0 : result_.first,
+                                                        .least = settings_.read_time.value,
+                                                        .stop = hooks_.stop}),
+        widths(), sharing_rows());
     if (kept != 0) feed.keep(kept, result_.first);
     Pace pace(resources_.operations(), settings_.pace.value, result_.first,
               [this](const PaceLine& line) {
@@ -312,7 +316,7 @@ class WideRun {
     run.testing = true;
     Scheduler& scheduler = resources_.scheduler();
     const Tensor hits = resources_.operations().filled({1}, 0, "hits in all");
-    WideFeed feed(feed_resources().scheduler(), reader(test_source(), 0), widths());
+    WideFeed feed(feed_resources().scheduler(), reader(test_source(), {}), widths());
     const std::uint64_t batches =
         batches_of(settings_.test_rows(), settings_.train.batch_size.value);
     const Communicator* const ranks = sharing_rows();

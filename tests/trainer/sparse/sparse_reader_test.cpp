@@ -62,7 +62,7 @@ TEST(SparseReader, BatchesAndTheirOrderDoNotDependOnTheThreads) {
   const SparseDraw draw({.columns = 500, .classes = 20, .nnz = 30}, 6);
   const SparseSource source = generated_rows(draw, 8);
   BatchPacker packer;
-  for (const SparseReaderOptions options :
+  for (const SparseReaderOptions& options :
        {SparseReaderOptions{.threads = 1, .ahead = 1},
         SparseReaderOptions{.threads = 8, .ahead = 3},
         SparseReaderOptions{.threads = 8, .ahead = 16, .first = 40}}) {
@@ -80,6 +80,32 @@ TEST(SparseReader, BatchesAndTheirOrderDoNotDependOnTheThreads) {
       EXPECT_EQ(std::memcmp(words.data(), expected.data(), words.size() * sizeof(float)), 0);
     }
   }
+}
+
+TEST(SparseReader, TakesNoLessThanItsTimeForABatchAndPacksItMeanwhile) {
+  constexpr std::chrono::milliseconds kLeast(5);
+  const SparseSource source =
+      generated_rows(SparseDraw({.columns = 50, .classes = 9, .nnz = 5}, 6), 8);
+  MappedUpstream upstream(mib(64));
+  ManualProgress progress;
+  const auto begin = std::chrono::steady_clock::now();
+  SparseReader slow({upstream, progress}, source, {.threads = 1, .ahead = 1, .least = kLeast});
+  MappedUpstream others_upstream(mib(64));
+  SparseReader other({others_upstream, progress}, source, {});
+  EXPECT_EQ(taken(slow, progress), taken(other, progress));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, kLeast);
+}
+
+TEST(SparseReader, AStopEndsTheTimeThatABatchTakes) {
+  MappedUpstream upstream(mib(64));
+  ManualProgress progress;
+  std::stop_source stop;
+  SparseReader reader(
+      {upstream, progress},
+      generated_rows(SparseDraw({.columns = 50, .classes = 9, .nnz = 5}, 6), 8),
+      {.threads = 1, .ahead = 1, .least = std::chrono::hours(1), .stop = stop.get_token()});
+  stop.request_stop();
+  EXPECT_FALSE(taken(reader, progress).empty());
 }
 
 TEST(SparseReader, AnEarlyBatchThatIsMadeLastStillComesFirst) {
@@ -309,7 +335,7 @@ TEST(SparseReader, EndsWhileItsThreadsWaitForRoomMemoryOrTurns) {
 TEST(SparseReader, NeedsAThreadAndABatchAhead) {
   MappedUpstream upstream(mib(1));
   ManualProgress progress;
-  for (const SparseReaderOptions options :
+  for (const SparseReaderOptions& options :
        {SparseReaderOptions{.threads = 0}, SparseReaderOptions{.ahead = 0}}) {
     EXPECT_THROW(SparseReader({upstream, progress}, numbered_source(), options), UsageError);
   }

@@ -116,15 +116,5 @@ TEST(GeneratedRows, EndInTheMiddleOfABatchOnceTheyAreStopped) {
   EXPECT_THROW(source(0, rows), Cancelled);
 }
 
-TEST(Slowed, MakesTheSameRowsInNoLessThanItsTime) {
-  constexpr std::chrono::milliseconds kLeast(5);
-  const auto set = numbered_set();
-  const SparseSource slow = slowed(ordered_rows(*set, 20), kLeast);
-  const auto begin = std::chrono::steady_clock::now();
-  const SparseRows batch = batch_of(slow, 1);
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, kLeast);
-  EXPECT_EQ(batch, batch_of(ordered_rows(*set, 20), 1));
-}
-
 }  // namespace
 }  // namespace weir::testing
