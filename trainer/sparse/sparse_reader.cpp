@@ -6,7 +6,8 @@
 
 namespace weir {
 
-SparseReader::SparseReader(DeviceMemory staging, SparseSource source, SparseReaderOptions options)
+SparseReader::SparseReader(DeviceMemory staging, SparseSource source,
+                           const SparseReaderOptions& options)
     : source_(std::move(source)),
       least_(options.least),
       stop_(options.stop),

@@ -55,7 +55,7 @@ class SparseReader {
   /// Buffers come from the host memory of `staging` and are reused after its progress. Both must
   /// outlive the reader, and the reader every copy from it. Throws UsageError without a thread or
   /// without a batch ahead.
-  SparseReader(DeviceMemory staging, SparseSource source, SparseReaderOptions options);
+  SparseReader(DeviceMemory staging, SparseSource source, const SparseReaderOptions& options);
   /// Waits for calls of the source that are under way.
   ~SparseReader();
   SparseReader(const SparseReader&) = delete;
