@@ -90,8 +90,12 @@ install(TARGETS weir-train weir)
 # In a separate folder that no linker searches: it is preloaded, never linked.
 install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weir")
-install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.py"
-        DESTINATION "${CMAKE_INSTALL_LIBDIR}/weir")
+# The folder of libweir.so is what PYTHONPATH names.
+install(
+  DIRECTORY "${PROJECT_SOURCE_DIR}/tools/python/weir"
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/weir"
+  FILES_MATCHING
+  PATTERN "*.py")
 if(TARGET weir_swap_in)
   install(TARGETS weir_swap_in LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/weir")
 endif()

@@ -1,4 +1,4 @@
-"""Tests tools/preload/borders/weir.py: `alone`, or `swapped-in` over an inside that records each call."""
+"""Tests tools/python/weir: `alone`, or `swapped-in` over an inside that records each call."""
 
 import os
 import sys

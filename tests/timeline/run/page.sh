@@ -123,7 +123,7 @@ if [[ -n $library ]]; then
   done < <(grep -oE '`(weir timeline record -o|WEIR_TIMELINE=run.json LD_PRELOAD)[^`]*`' "$page" | tr -d '`')
   run "weir timeline record --batches 10:20 -o part.json -- python train.py"
   run "weir timeline report part.json --json - | grep -q '\"batches\": 10,'"
-  run "PYTHONPATH='$(dirname "$page")/../tools/preload/borders' LD_PRELOAD=$library python part.py"
+  run "PYTHONPATH='$(dirname "$page")/../tools/python' LD_PRELOAD=$library python part.py"
   run "weir timeline report run.json --json - | grep -q '\"batches\": 5,'"
   signals
   unset LD_LIBRARY_PATH

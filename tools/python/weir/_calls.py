@@ -1,33 +1,11 @@
-"""Marks batches for Weir, and asks it about memory, from Python. One file: copy it where you like.
-
-    import weir
-
-    for inputs in loader:
-        with weir.batch("train"):
-            step(inputs)
-    print(weir.memory_info())
-
-Without Weir swapped in, every function does nothing; `active()` tells. ctypes releases the
-interpreter's lock during each call, so other threads go on while one is held back. Needs only
-Python 3.8 or later and its standard library. More: docs/c-api.md.
-"""
+"""Batches, and what can be asked and set. Without Weir swapped in, every function does nothing."""
 
 import contextlib
 import ctypes
 import os
 from typing import Dict, Iterator, NamedTuple, Optional
 
-__all__ = [
-    "MemoryInfo",
-    "Setting",
-    "active",
-    "batch",
-    "memory_info",
-    "set_budget",
-    "settings",
-    "timeline",
-    "trim",
-]
+from ._library import has, library
 
 
 class MemoryInfo(NamedTuple):
@@ -56,37 +34,9 @@ class _Memory(ctypes.Structure):
     ]
 
 
-def _swapped_in() -> Optional[ctypes.CDLL]:
-    library = ctypes.CDLL(None)
-    try:
-        library.weir_batch_begin.argtypes = [ctypes.c_char_p]
-        library.weir_batch_begin.restype = ctypes.c_int
-        library.weir_batch_end.argtypes = []
-        library.weir_batch_end.restype = None
-        library.weir_memory_info.argtypes = [ctypes.c_int, ctypes.POINTER(_Memory)]
-        library.weir_memory_info.restype = ctypes.c_int
-        library.weir_trim.argtypes = [ctypes.c_int]
-        library.weir_trim.restype = ctypes.c_uint64
-        library.weir_timeline_start.argtypes = [ctypes.c_char_p]
-        library.weir_timeline_start.restype = ctypes.c_int
-        library.weir_timeline_stop.argtypes = []
-        library.weir_timeline_stop.restype = None
-        library.weir_settings.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-        library.weir_settings.restype = ctypes.c_size_t
-    except AttributeError:
-        return None
-    if hasattr(library, "weir_set_budget"):  # from version 3 on
-        library.weir_set_budget.argtypes = [ctypes.c_int, ctypes.c_uint64]
-        library.weir_set_budget.restype = ctypes.c_int
-    return library
-
-
-_library = _swapped_in()
-
-
 def active() -> bool:
     """Whether Weir is swapped into this process."""
-    return _library is not None
+    return library is not None
 
 
 @contextlib.contextmanager
@@ -99,22 +49,22 @@ def batch(kind: str = "") -> Iterator[bool]:
     thread must enter and leave it. Yields True if a batch began or was joined, False if it was
     skipped.
     """
-    if _library is None:
+    if library is None:
         yield False
         return
-    began = _library.weir_batch_begin(kind.encode("utf-8", "replace"))
+    began = library.weir_batch_begin(kind.encode("utf-8", "replace"))
     try:
         yield bool(began)
     finally:
-        _library.weir_batch_end()
+        library.weir_batch_end()
 
 
 def memory_info(device: int = 0) -> Optional[MemoryInfo]:
     """Returns a device's memory; None without such a device or before CUDA is used on it."""
-    if _library is None:
+    if library is None:
         return None
     memory = _Memory(size=ctypes.sizeof(_Memory))
-    if _library.weir_memory_info(device, ctypes.byref(memory)) == 0:
+    if library.weir_memory_info(device, ctypes.byref(memory)) == 0:
         return None
     return MemoryInfo(*(getattr(memory, name) for name in MemoryInfo._fields))
 
@@ -124,7 +74,7 @@ def trim(device: int = 0) -> int:
 
     -1 means every device.
     """
-    return 0 if _library is None else _library.weir_trim(device)
+    return 0 if library is None else library.weir_trim(device)
 
 
 def set_budget(budget: int, device: int = 0) -> bool:
@@ -134,9 +84,9 @@ def set_budget(budget: int, device: int = 0) -> bool:
     every device that CUDA was used on. Returns False and changes nothing if the budget is out of
     range or CUDA was not used yet.
     """
-    if not hasattr(_library, "weir_set_budget") or not 0 <= budget < 1 << 64:
+    if not has("weir_set_budget") or not 0 <= budget < 1 << 64:
         return False
-    return bool(_library.weir_set_budget(device, budget))
+    return bool(library.weir_set_budget(device, budget))
 
 
 @contextlib.contextmanager
@@ -147,24 +97,24 @@ def timeline(file: Optional[str] = None) -> Iterator[bool]:
     earlier block began. A process has one file: any other name is refused, with a line on standard
     error. Yields True if it records. After the block the file is complete.
     """
-    if _library is None:
+    if library is None:
         yield False
         return
-    recording = _library.weir_timeline_start(None if file is None else os.fsencode(file))
+    recording = library.weir_timeline_start(None if file is None else os.fsencode(file))
     try:
         yield bool(recording)
     finally:
         if recording:
-            _library.weir_timeline_stop()
+            library.weir_timeline_stop()
 
 
 def settings() -> Dict[str, Setting]:
     """Returns the settings in force by name; empty before CUDA is used."""
-    if _library is None:
+    if library is None:
         return {}
-    text = ctypes.create_string_buffer(_library.weir_settings(None, 0) + 1)
+    text = ctypes.create_string_buffer(library.weir_settings(None, 0) + 1)
     # Settings come into force once; if that happens between the two calls, the text grows.
-    while _library.weir_settings(text, len(text)) >= len(text):
+    while library.weir_settings(text, len(text)) >= len(text):
         text = ctypes.create_string_buffer(2 * len(text))
     found = {}
     for line in text.value.decode("utf-8", "replace").splitlines():
