@@ -1,0 +1,71 @@
+// History, snapshots and observers.
+
+#include "tools/torch/plug/allocator.hpp"
+
+namespace weir::torch_plug {
+
+native_api::SnapshotInfo WeirAllocator::snapshot(WEIR_TORCH_SNAPSHOT) {
+  return native_.snapshot(WEIR_TORCH_SNAPSHOT_PASSED);
+}
+
+bool WeirAllocator::isHistoryEnabled() { return native_.isHistoryEnabled(); }
+
+void WeirAllocator::recordHistory(bool enabled, native_api::CreateContextFn context,
+                                  std::size_t most_entries,
+                                  native_api::RecordContext when WEIR_TORCH_HISTORY_MORE) {
+  native_.recordHistory(enabled, context, most_entries, when WEIR_TORCH_HISTORY_MORE_PASSED);
+}
+
+void WeirAllocator::attachOutOfMemoryObserver(native_api::OutOfMemoryObserver observer) {
+  native_.attachOutOfMemoryObserver(std::move(observer));
+}
+
+void WeirAllocator::attachAllocatorTraceTracker(native_api::AllocatorTraceTracker tracker) {
+  native_.attachAllocatorTraceTracker(std::move(tracker));
+}
+
+#if WEIR_TORCH_HAS_ANNOTATIONS
+void WeirAllocator::recordAnnotation(
+    const std::vector<std::pair<std::string, std::string>>& annotation) {
+  native_.recordAnnotation(annotation);
+}
+#endif
+
+#if WEIR_TORCH_HAS_COMPILE_CONTEXT
+void WeirAllocator::pushCompileContext(std::string& context) {
+  native_.pushCompileContext(context);
+}
+
+void WeirAllocator::popCompileContext() { native_.popCompileContext(); }
+#endif
+
+#if WEIR_TORCH_HAS_USER_METADATA
+void WeirAllocator::setUserMetadata(const std::string& metadata) {
+  native_.setUserMetadata(metadata);
+}
+
+std::string WeirAllocator::getUserMetadata() { return native_.getUserMetadata(); }
+#endif
+
+#if WEIR_TORCH_HAS_CONTEXT_OF
+std::shared_ptr<c10::GatheredContext> WeirAllocator::getContextForPointer(const void* pointer) {
+  const std::optional<Block> block = blocks_.find(pointer);
+  return block ? block->context : native_.getContextForPointer(pointer);
+}
+#endif
+
+#if WEIR_TORCH_HAS_REJECTIONS
+void WeirAllocator::attachOomRejectionObserver(native_api::OomRejectionObserver observer) {
+  native_.attachOomRejectionObserver(std::move(observer));
+}
+#endif
+
+#if WEIR_TORCH_HAS_MEMORY_NOTES
+bool WeirAllocator::supportsUserMetadata() { return native_.supportsUserMetadata(); }
+
+void WeirAllocator::annotateMemory(const void* pointer, const std::string& metadata) {
+  native_.annotateMemory(pointer, metadata);
+}
+#endif
+
+}  // namespace weir::torch_plug
