@@ -45,7 +45,7 @@ struct FakeCalls {
 };
 using Store = EventStore<FakeCalls>;
 
-struct EventStoreTest : testing::Test {
+struct EventStoreTest : ::testing::Test {
   FakeDriver driver;
   Store store{FakeCalls{&driver}};
   Store::Events events;
