@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/torch/books/block_table.hpp"
+#include "tools/torch/books/live_blocks.hpp"
 #include "tools/torch/books/routes.hpp"
 #include "tools/torch/books/statistics.hpp"
 #include "tools/torch/plug/recorder.hpp"
@@ -184,7 +184,7 @@ class WeirAllocator final : public NativeAllocator {
   const c10::DeleterFnPtr native_deleter_;
   const WeirCalls weir_;
   std::vector<std::unique_ptr<Device>> devices_;  ///< grows only in init, before the first tensor
-  BlockTable<Block> blocks_;
+  LiveBlocks<Block> blocks_;
   Routes<MempoolId, cudaStream_t> routes_;
   std::atomic<bool> enabled_{true};
   Recorder recorder_;

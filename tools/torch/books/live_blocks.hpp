@@ -16,7 +16,7 @@ namespace weir::torch_plug {
 
 /// Thread-safe. Addresses are those of device memory, in steps of 512 bytes; null is none.
 template <typename Block>
-class BlockTable {
+class LiveBlocks {
   static_assert(std::is_nothrow_move_constructible_v<Block> &&
                     std::is_nothrow_move_assignable_v<Block> &&
                     std::is_nothrow_default_constructible_v<Block>,
