@@ -54,6 +54,22 @@ struct BlockInUse {
   Bytes requested;    ///< the bytes requested
 };
 
+/// A piece of a pool's memory: an allocated block or a free one.
+struct PoolBlock {
+  /// Who has it.
+  enum class State : std::uint8_t {
+    kAllocated,  ///< handed out
+    kAwaiting,   ///< freed, with the device not known to be done
+    kCached,     ///< free
+  };
+  std::uintptr_t begin = 0;     ///< its address
+  Bytes size;                   ///< the piece's size
+  Bytes requested;              ///< the bytes requested, if allocated
+  StreamId home;                ///< the stream that allocated it, now or last
+  State state{};                ///< who has it
+  bool begins_segment = false;  ///< false: it continues the segment of the piece before it
+};
+
 /// Reuses memory of one device. Guarantees: see the file's description.
 class Pool final : public MemoryStatistics, private TimelineSource {
  public:
@@ -103,6 +119,11 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   /// `find`: holds the lock for a step per 512 bytes before the address or per block, whichever are
   /// fewer.
   [[nodiscard]] std::optional<BlockInUse> find_around(const void* address) const;
+  /// Returns all memory of the pool at one moment, ascending by address. A segment is memory that
+  /// the upstream gave at once or, of pages, as long as it has no gap: its pieces follow each other
+  /// without one. Leaves out what is on its way from, to or between addresses. Holds the lock for a
+  /// step per block.
+  [[nodiscard]] std::vector<PoolBlock> blocks() const;
   /// Gives the allocated block at `pointer` to the caller, who returns it to the upstream. Returns
   /// nullopt if no block begins there.
   [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);

@@ -115,6 +115,8 @@ class BlockIndex {
   [[nodiscard]] std::size_t pending_streams() const noexcept { return pending_.size(); }
 
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
+  /// Returns how many blocks and other pieces there are.
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.size(); }
   [[nodiscard]] virtual Bytes largest_cached() const = 0;
   /// Calls `visit(const Block&)` for every block and other piece.
   template <typename Visit>

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <ostream>
 #include <span>
 #include <string>
@@ -101,6 +102,32 @@ inline void expect_statistics_agree(const Pool& pool, FaultyUpstream& upstream) 
   expect_given(pool, upstream);
   for (const Gauge& gauge : {s.requested, s.allocated, s.awaiting, s.cached, s.reserved, s.held}) {
     EXPECT_LE(gauge.current, gauge.peak);
+  }
+}
+
+/// Checks that the blocks that the pool lists are those that it counts, in segments without gaps.
+/// Pages may be free without an address.
+inline void expect_blocks_agree(const Pool& pool) {
+  const Statistics s = pool.statistics();
+  Bytes requested;
+  std::map<PoolBlock::State, Bytes> by_state;
+  std::uintptr_t end = 0;
+  for (const PoolBlock& block : pool.blocks()) {
+    EXPECT_GE(block.begin, end) << "they overlap, or are not sorted";
+    EXPECT_TRUE(block.begins_segment || block.begin == end);
+    EXPECT_NE(block.size, Bytes{0});
+    by_state[block.state] += block.size;
+    requested += block.requested;
+    end = block.begin + block.size.count;
+  }
+  EXPECT_EQ(requested, s.requested.current);
+  EXPECT_EQ(by_state[PoolBlock::State::kAllocated], s.allocated.current);
+  EXPECT_EQ(by_state[PoolBlock::State::kAwaiting], s.awaiting.current);
+  const Bytes cached = by_state[PoolBlock::State::kCached];
+  if (pool.options().kind.value == PoolKind::kPaged) {
+    EXPECT_LE(cached, s.cached.current);
+  } else {
+    EXPECT_EQ(cached, s.cached.current);
   }
 }
 

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -17,6 +19,7 @@ namespace {
 
 using ::testing::AllOf;
 using testing::expect_all_back;
+using testing::expect_blocks_agree;
 using testing::expect_statistics_agree;
 using ::testing::HasSubstr;
 using testing::options_of;
@@ -132,6 +135,44 @@ TEST_P(EveryPool, StatisticsAddUpAfterEveryStep) {
   EXPECT_EQ(pool.trim(), reserved);
   expect_statistics_agree(pool, upstream);
   EXPECT_EQ(pool.statistics().reserved.current, Bytes{0});
+}
+
+TEST_P(EveryPool, ListsAllOfItsMemory) {
+  Pool pool(memory(), options(mib(8)));
+  EXPECT_TRUE(pool.blocks().empty());
+  void* const one = pool.allocate({3000}, a);
+  const std::vector<PoolBlock> blocks = pool.blocks();
+  const auto found =
+      std::ranges::find(blocks, reinterpret_cast<std::uintptr_t>(one), &PoolBlock::begin);
+  ASSERT_NE(found, blocks.end());
+  EXPECT_EQ(found->size, *pool.block_size({3000}));
+  EXPECT_EQ(found->requested, Bytes{3000});
+  EXPECT_EQ(found->home, a);
+  EXPECT_EQ(found->state, PoolBlock::State::kAllocated);
+  EXPECT_TRUE(blocks.front().begins_segment);
+
+  std::minstd_rand random(7);
+  std::vector<void*> held{one};
+  for (int i = 0; i < 400; ++i) {
+    if (held.size() < 20 || random() % 2 == 0) {
+      Attempt attempt;
+      void* const got =
+          pool.try_allocate({1 + random() % 200'000}, random() % 2 == 0 ? a : b, {}, attempt);
+      if (got != nullptr) held.push_back(got);
+    }
+    if (held.size() > 10) {
+      std::swap(held[random() % held.size()], held.back());
+      if (random() % 3 == 0) pool.record_use(held.back(), c);
+      pool.deallocate(held.back(), a);
+      held.pop_back();
+    }
+    if (random() % 4 == 0) progress.pass_all(a);
+    if (random() % 4 == 0) progress.pass_all(b);
+    if (random() % 4 == 0) progress.pass_all(c);
+    if (random() % 30 == 0) pool.trim();
+    expect_blocks_agree(pool);
+  }
+  EXPECT_NE(pool.statistics().awaiting.peak, Bytes{0}) << "otherwise little was shown";
 }
 
 TEST_P(EveryPool, PeaksAreTheHighestSinceTheyWereReset) {

@@ -91,6 +91,19 @@ TEST_F(CApi, MemoryIsFilledIn) {
   EXPECT_EQ(memory.cached, 3U);
   EXPECT_EQ(memory.reserved, 123U);
   EXPECT_EQ(memory.passed, 50U);
+  EXPECT_EQ(memory.allocated_peak, 400U);
+  EXPECT_EQ(memory.reserved_peak, 500U);
+}
+
+// Its 8 fields end with `passed`.
+TEST_F(CApi, AStructOfAnEarlierVersionIsFilledToItsEnd) {
+  weir_memory memory{};
+  memory.allocated_peak = 77;
+  memory.size = 8 * sizeof(std::uint64_t) + 7;
+  ASSERT_EQ(weir_memory_info(1, &memory), 1);
+  EXPECT_EQ(memory.size, 8 * sizeof(std::uint64_t));
+  EXPECT_EQ(memory.passed, 50U);
+  EXPECT_EQ(memory.allocated_peak, 77U);
 }
 
 TEST_F(CApi, AStructOfALaterVersionIsFilledAsFarAsItIsKnown) {
@@ -109,7 +122,7 @@ TEST_F(CApi, MemoryIsLeftAloneWhereNothingCanBeSaid) {
   weir_memory memory{};
   memory.total = 7;
   EXPECT_EQ(weir_memory_info(0, nullptr), 0);
-  memory.size = sizeof memory - 1;
+  memory.size = 8 * sizeof(std::uint64_t) - 1;
   EXPECT_EQ(weir_memory_info(0, &memory), 0);
   memory.size = sizeof memory;
   EXPECT_EQ(weir_memory_info(-1, &memory), 0);
@@ -134,6 +147,84 @@ TEST_F(CApi, ABudgetIsOfADeviceOrAll) {
   fake::answer({.knows = false});
   EXPECT_EQ(weir_set_budget(0, 7), 0);
   EXPECT_THAT(take_calls(), ElementsAre("budget 2 21474836480", "budget -1 7", "budget 0 7"));
+}
+
+TEST_F(CApi, AFractionAndAResetNameADevice) {
+  EXPECT_EQ(weir_set_fraction(2, 0.25), 1);
+  EXPECT_EQ(weir_set_fraction(-1, 0.25), 0);
+  EXPECT_EQ(weir_reset_peaks(2), 1);
+  EXPECT_EQ(weir_reset_peaks(-1), 0);
+  fake::answer({.knows = false});
+  EXPECT_EQ(weir_set_fraction(0, 1), 0);
+  EXPECT_EQ(weir_reset_peaks(0), 0);
+  EXPECT_THAT(take_calls(),
+              ElementsAre("fraction 2 0.25", "reset peaks 2", "fraction 0 1", "reset peaks 0"));
+}
+
+TEST_F(CApi, MemoryIsAllocatedUsedAndFreedInTheOrderOfStreams) {
+  std::array<void*, 3> streams{};
+  for (std::size_t i = 0; i < streams.size(); ++i) streams.at(i) = reinterpret_cast<void*>(i + 7);
+  void* const pointer = weir_allocate(1, 64, streams[0]);
+  EXPECT_EQ(pointer, fake::memory());
+  weir_record_use(pointer, streams[1]);
+  weir_free(1, pointer, streams[2]);
+  EXPECT_THAT(take_calls(), ElementsAre("allocate 64 block on 1 stream 7",
+                                        "use block on -1 stream 8", "free block on 1 stream 9"));
+}
+
+TEST_F(CApi, NothingIsAllocatedOrFreedWhereThereIsNothing) {
+  EXPECT_EQ(weir_allocate(1, 0, nullptr), nullptr);
+  EXPECT_EQ(weir_allocate(-1, 64, nullptr), nullptr);
+  weir_free(1, nullptr, nullptr);
+  weir_free(-1, fake::memory(), nullptr);
+  weir_record_use(nullptr, nullptr);
+  EXPECT_THAT(take_calls(), IsEmpty());
+  fake::answer({.allocates = false});
+  EXPECT_EQ(weir_allocate(1, 64, nullptr), nullptr);
+}
+
+TEST_F(CApi, BlocksAreWrittenAsSnprintfWould) {
+  EXPECT_EQ(weir_blocks(1, nullptr, 0, sizeof(weir_block)), 3U);
+  std::array<weir_block, 4> blocks{};
+  blocks[3].size = 77;
+  ASSERT_EQ(weir_blocks(1, blocks.data(), blocks.size(), sizeof(weir_block)), 3U);
+  EXPECT_EQ(blocks[0].segment, 4096U);
+  EXPECT_EQ(blocks[0].segment_size, 1536U);
+  EXPECT_EQ(blocks[0].address, 4096U);
+  EXPECT_EQ(blocks[0].size, 512U);
+  EXPECT_EQ(blocks[0].requested, 500U);
+  EXPECT_EQ(blocks[0].stream, 7U);
+  EXPECT_EQ(blocks[0].state, std::uint32_t{WEIR_ALLOCATED});
+  EXPECT_EQ(blocks[1].segment, 4096U);
+  EXPECT_EQ(blocks[1].state, std::uint32_t{WEIR_AWAITING});
+  EXPECT_EQ(blocks[2].address, 8192U);
+  EXPECT_EQ(blocks[2].state, std::uint32_t{WEIR_CACHED});
+  EXPECT_EQ(blocks[3].size, 77U);
+
+  blocks[1].size = 77;
+  EXPECT_EQ(weir_blocks(1, blocks.data(), 1, sizeof(weir_block)), 3U);
+  EXPECT_EQ(blocks[1].size, 77U);
+}
+
+TEST_F(CApi, BlocksOfALaterVersionAreFilledAsFarAsTheyAreKnown) {
+  struct Later {
+    weir_block known;
+    std::uint64_t added;
+  };
+  std::array<Later, 3> blocks{};
+  for (Later& each : blocks) each.added = 77;
+  ASSERT_EQ(weir_blocks(1, &blocks[0].known, blocks.size(), sizeof(Later)), 3U);
+  EXPECT_EQ(blocks[2].known.address, 8192U);
+  EXPECT_EQ(blocks[2].added, 0U);
+}
+
+TEST_F(CApi, NoBlocksAreListedWhereNothingCanBeSaid) {
+  weir_block block{};
+  EXPECT_EQ(weir_blocks(-1, &block, 1, sizeof block), 0U);
+  EXPECT_EQ(weir_blocks(1, &block, 1, sizeof block - 1), 0U);
+  EXPECT_THAT(take_calls(), IsEmpty());
+  fake::answer({.knows = false});
+  EXPECT_EQ(weir_blocks(1, &block, 1, sizeof block), 0U);
 }
 
 TEST_F(CApi, SettingsAreWrittenAsSnprintfWould) {

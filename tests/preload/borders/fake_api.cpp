@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -72,8 +73,51 @@ bool memory_info(int device, MemoryInfo& info) noexcept {
           .awaiting = {20},
           .cached = {3},
           .reserved = {123},
-          .passed = {50}};
+          .passed = {50},
+          .allocated_peak = {400},
+          .reserved_peak = {500}};
   return true;
+}
+
+bool set_fraction(int device, double fraction) noexcept {
+  std::ostringstream text;
+  text << "fraction " << device << ' ' << fraction;
+  note(text.str());
+  return answers.knows;
+}
+
+bool reset_peaks(int device) noexcept {
+  note("reset peaks " + std::to_string(device));
+  return answers.knows;
+}
+
+// A segment of two blocks and one of one.
+std::vector<MemoryBlock> memory_blocks(int device) noexcept {
+  note("blocks " + std::to_string(device));
+  if (!answers.knows) return {};
+  using State = PoolBlock::State;
+  return {
+      {.block = {.begin = 4096,
+                 .size = {512},
+                 .requested = {500},
+                 .home = {},
+                 .state = State::kAllocated,
+                 .begins_segment = true},
+       .segment = 4096,
+       .segment_size = {1536},
+       .stream = reinterpret_cast<CUstream>(std::uintptr_t{7})},
+      {.block =
+           {.begin = 4608, .size = {1024}, .requested = {}, .home = {}, .state = State::kAwaiting},
+       .segment = 4096,
+       .segment_size = {1536}},
+      {.block = {.begin = 8192,
+                 .size = {2048},
+                 .requested = {},
+                 .home = {},
+                 .state = State::kCached,
+                 .begins_segment = true},
+       .segment = 8192,
+       .segment_size = {2048}}};
 }
 
 Bytes trim(int device) noexcept {

@@ -28,7 +28,13 @@ case $case in
     "$@" alone
     expect_calls </dev/null
     LD_PRELOAD=$library "$@" swapped-in
-    for _ in 1 2; do printf '%s\n' 'begin train' end 'memory 3' 'trim -1' 'budget -1 21474836480' settings 'timeline ' 'timeline stop'; done | expect_calls
+    # The stream of the allocation is an address of the program.
+    sed -i -E 's/^(allocate .* stream) [0-9]+$/\1 S/' "$WEIR_FAKE_CALLS"
+    for _ in 1 2; do
+      printf '%s\n' 'begin train' end 'memory 3' 'trim -1' 'budget -1 21474836480' 'fraction 1 0.5' \
+        'reset peaks 1' 'allocate 64 block on 1 stream S' 'use block on -1 stream 0' \
+        'free block on 1 stream 0' 'blocks 1' settings 'timeline ' 'timeline stop'
+    done | expect_calls
     ;;
   nvtx)
     NVTX_INJECTION64_PATH=$library WEIR_BATCH_RANGE=step "$@" swapped-in

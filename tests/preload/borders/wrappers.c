@@ -17,6 +17,8 @@ static void expect(int holds, const char* what) {
 static void alone(void) {
   char text[8] = "as was";
   weir_memory memory;
+  weir_block block;
+  int anything = 0;
   memory.size = sizeof memory;
   memory.total = 7;
   EXPECT(weir_api_version() == 0);
@@ -26,6 +28,12 @@ static void alone(void) {
   EXPECT(memory.total == 7);
   EXPECT(weir_trim(-1) == 0);
   EXPECT(weir_set_budget(-1, UINT64_C(5) << 32) == 0);
+  EXPECT(weir_set_fraction(0, 0.5) == 0);
+  EXPECT(weir_reset_peaks(0) == 0);
+  EXPECT(weir_allocate(0, 64, NULL) == NULL);
+  weir_free(0, &anything, NULL);
+  weir_record_use(&anything, NULL);
+  EXPECT(weir_blocks(0, &block, 1, sizeof block) == 0);
   EXPECT(weir_settings(text, 0) == 0);
   EXPECT(text[0] == 'a');
   EXPECT(weir_settings(text, sizeof text) == 0);
@@ -38,6 +46,9 @@ static void alone(void) {
 static void swapped_in(void) {
   char text[7];
   weir_memory memory;
+  weir_block block;
+  int stream = 0;
+  void* allocated;
   memory.size = sizeof memory;
   EXPECT(weir_api_version() == WEIR_API_VERSION);
   EXPECT(weir_batch_begin("train") == 1);
@@ -46,6 +57,14 @@ static void swapped_in(void) {
   EXPECT(memory.total == 800 && memory.passed == 50);
   EXPECT(weir_trim(-1) == UINT64_C(5) << 32);
   EXPECT(weir_set_budget(-1, UINT64_C(5) << 32) == 1);
+  EXPECT(weir_set_fraction(1, 0.5) == 1);
+  EXPECT(weir_reset_peaks(1) == 1);
+  allocated = weir_allocate(1, 64, &stream);
+  EXPECT(allocated != NULL);
+  weir_record_use(allocated, NULL);
+  weir_free(1, allocated, NULL);
+  EXPECT(weir_blocks(1, &block, 1, sizeof block) == 3);
+  EXPECT(block.size == 512 && block.state == WEIR_ALLOCATED);
   EXPECT(weir_settings(text, sizeof text) > sizeof text);
   EXPECT(strcmp(text, "budget") == 0);
   EXPECT(weir_timeline_start(NULL) == 1);

@@ -1,7 +1,11 @@
 // The functions of weir.h, as the library exports them.
 
 #define WEIR_LINKED
+#include <cuda.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -14,6 +18,32 @@ namespace {
 // Which of this thread's begins began a batch. Only those are ended inside, and the caller need not
 // remember results.
 constinit thread_local weir::preload::Marks begun;
+
+constexpr std::size_t kMemoryOfVersion1 = offsetof(weir_memory, allocated_peak);
+constexpr std::size_t kBlockOfVersion4 = sizeof(weir_block);
+
+std::uint32_t state_of(weir::PoolBlock::State state) {
+  switch (state) {
+    case weir::PoolBlock::State::kAllocated:
+      return WEIR_ALLOCATED;
+    case weir::PoolBlock::State::kAwaiting:
+      return WEIR_AWAITING;
+    case weir::PoolBlock::State::kCached:
+      return WEIR_CACHED;
+  }
+  return 0;
+}
+
+weir_block as_block(const weir::preload::MemoryBlock& each) {
+  return {.segment = each.segment,
+          .segment_size = each.segment_size.count,
+          .address = each.block.begin,
+          .size = each.block.size.count,
+          .requested = each.block.requested.count,
+          .stream = reinterpret_cast<std::uintptr_t>(each.stream),
+          .state = state_of(each.block.state),
+          .unused = 0};
+}
 
 }  // namespace
 
@@ -30,17 +60,22 @@ void weir_batch_end() {
 }
 
 int weir_memory_info(int device, weir_memory* out) {
-  if (device < 0 || out == nullptr || out->size < sizeof(weir_memory)) return 0;
+  if (device < 0 || out == nullptr || out->size < kMemoryOfVersion1) return 0;
   weir::preload::MemoryInfo info{};
   if (!weir::preload::memory_info(device, info)) return 0;
-  *out = {.size = sizeof(weir_memory),
-          .total = info.total.count,
-          .budget = info.budget.count,
-          .allocated = info.allocated.count,
-          .awaiting = info.awaiting.count,
-          .cached = info.cached.count,
-          .reserved = info.reserved.count,
-          .passed = info.passed.count};
+  const std::size_t size = std::min(out->size, sizeof(weir_memory)) / sizeof(std::uint64_t) *
+                           sizeof(std::uint64_t);  // no field in part
+  const weir_memory filled{.size = size,
+                           .total = info.total.count,
+                           .budget = info.budget.count,
+                           .allocated = info.allocated.count,
+                           .awaiting = info.awaiting.count,
+                           .cached = info.cached.count,
+                           .reserved = info.reserved.count,
+                           .passed = info.passed.count,
+                           .allocated_peak = info.allocated_peak.count,
+                           .reserved_peak = info.reserved_peak.count};
+  std::memcpy(out, &filled, size);
   return 1;
 }
 
@@ -48,6 +83,41 @@ uint64_t weir_trim(int device) { return device < -1 ? 0 : weir::preload::trim(de
 
 int weir_set_budget(int device, uint64_t bytes) {
   return device >= -1 && weir::preload::set_budget(device, {bytes}) ? 1 : 0;
+}
+
+int weir_set_fraction(int device, double fraction) {
+  return device >= 0 && weir::preload::set_fraction(device, fraction) ? 1 : 0;
+}
+
+int weir_reset_peaks(int device) {
+  return device >= 0 && weir::preload::reset_peaks(device) ? 1 : 0;
+}
+
+void* weir_allocate(int device, size_t bytes, void* stream) {
+  if (device < 0 || bytes == 0) return nullptr;
+  return weir::preload::allocate_on(device, bytes, static_cast<CUstream>(stream));
+}
+
+void weir_free(int device, void* pointer, void* stream) {
+  if (device < 0 || pointer == nullptr) return;
+  weir::preload::free_on(device, pointer, static_cast<CUstream>(stream));
+}
+
+void weir_record_use(void* pointer, void* stream) {
+  if (pointer == nullptr) return;
+  weir::preload::record_use_on(-1, pointer, static_cast<CUstream>(stream));
+}
+
+size_t weir_blocks(int device, weir_block* blocks, size_t count, size_t block_size) {
+  if (device < 0 || block_size < kBlockOfVersion4) return 0;
+  const auto all = weir::preload::memory_blocks(device);
+  auto* place = reinterpret_cast<std::byte*>(blocks);
+  for (size_t i = 0; i < std::min(count, all.size()); ++i, place += block_size) {
+    const weir_block filled = as_block(all[i]);
+    std::memcpy(place, &filled, sizeof filled);
+    std::memset(place + sizeof filled, 0, block_size - sizeof filled);
+  }
+  return all.size();
 }
 
 int weir_timeline_start(const char* file) {

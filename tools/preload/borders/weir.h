@@ -24,7 +24,7 @@
 #endif
 
 /// The version of this interface. Versions only add functions; none is changed or removed.
-#define WEIR_API_VERSION 3
+#define WEIR_API_VERSION 4
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,7 +46,30 @@ typedef struct weir_memory {
   uint64_t cached;     ///< free, kept for reuse
   uint64_t reserved;   ///< obtained from the driver
   uint64_t passed;     ///< served by the driver itself, counted against the budget
+  /* since version 4 */
+  uint64_t allocated_peak;  ///< since CUDA was first used or weir_reset_peaks
+  uint64_t reserved_peak;   ///< the same
 } weir_memory;
+
+/// Who has a block.
+enum weir_block_state {
+  WEIR_ALLOCATED = 1,  ///< handed out
+  WEIR_AWAITING = 2,   ///< freed, with the device not known to be done
+  WEIR_CACHED = 3      ///< free, kept for reuse
+};
+
+/// A block of a pool, or a free piece of one. The blocks of a segment follow each other without a
+/// gap and sum to its size.
+typedef struct weir_block {
+  uint64_t segment;       ///< address of its segment, memory that the driver maps as one
+  uint64_t segment_size;  ///< in bytes
+  uint64_t address;
+  uint64_t size;       ///< in bytes
+  uint64_t requested;  ///< bytes asked for; 0 unless it is allocated
+  uint64_t stream;     ///< CUstream that allocated it, now or last; 0: a default stream, or gone
+  uint32_t state;      ///< a weir_block_state
+  uint32_t unused;     ///< 0
+} weir_block;
 
 /// Returns WEIR_API_VERSION of the swapped-in library; 0 if there is none.
 WEIR_FUNCTION int weir_api_version(void);
@@ -62,9 +85,10 @@ WEIR_FUNCTION int weir_batch_begin(const char* kind);
 /// if no batch is open, that one was skipped, or without the library.
 WEIR_FUNCTION void weir_batch_end(void);
 
-/// Fills `out`, sets out->size to the filled bytes, and returns 1. Returns 0 and leaves `out`
-/// unchanged if there is no such device, CUDA was not used on it yet, `out` is null, its size is
-/// below that of version 1, or without the library.
+/// Fills `out`, sets out->size to the filled bytes, and returns 1. Of a later version's struct, and
+/// of an earlier one's, fills what both know. Returns 0 and leaves `out` unchanged if there is no
+/// such device, CUDA was not used on it yet, `out` is null, its size is below that of version 1, or
+/// without the library.
 WEIR_FUNCTION int weir_memory_info(int device, weir_memory* out);
 
 /// Returns cached memory that the device is done with to the driver; -1 means every device. Returns
@@ -77,6 +101,41 @@ WEIR_FUNCTION uint64_t weir_trim(int device);
 /// set. Returns 0 and changes nothing if the budget is out of range, there is no such device, CUDA
 /// was not used yet, without the library, or with a version before 3.
 WEIR_FUNCTION int weir_set_budget(int device, uint64_t bytes);
+
+/// Limits the device's budget to a share of its total, from 0 to 1 (what PyTorch calls a memory
+/// fraction; below 1 MiB, to that). It counts beside WEIR_BUDGET, weir_set_budget and `weir set`:
+/// the lowest holds, and 1 lifts this one. Memory above it goes back as weir_set_budget says.
+/// Returns 1 if set. Returns 0 and changes nothing if it is out of range, the budget is a part of a
+/// shared one (WEIR_SHARE), there is no such device, CUDA was not used yet, without the library, or
+/// with a version before 4.
+WEIR_FUNCTION int weir_set_fraction(int device, double fraction);
+
+/// Resets the peaks of weir_memory to the current levels. Returns 1; 0 as weir_memory_info does, or
+/// with a version before 4.
+WEIR_FUNCTION int weir_reset_peaks(int device);
+
+/// Allocates `bytes` of the device's memory for work on `stream`, a CUstream or cudaStream_t of its
+/// primary context; null is the legacy default stream. Aligned to 512 bytes. The device's context
+/// need not be current. May wait for memory that is being freed, for at most WEIR_MAX_WAIT. Returns
+/// null if there is no memory, for 0 bytes, without the library, or with a version before 4.
+WEIR_FUNCTION void* weir_allocate(int device, size_t bytes, void* stream);
+
+/// Frees what weir_allocate returned, in the order of `stream`: work submitted to it so far may use
+/// the memory, and so may work on streams of weir_record_use. Does nothing for null, and without
+/// the library.
+WEIR_FUNCTION void weir_free(int device, void* pointer, void* stream);
+
+/// Records that work on `stream` uses the memory too, so that its free waits for that work. Does
+/// nothing if no pool has allocated it, and without the library.
+WEIR_FUNCTION void weir_record_use(void* pointer, void* stream);
+
+/// Lists the memory of the device's pools, ascending by address, as of one moment for each pool:
+/// fills up to `count` structs of `block_size` bytes, which is sizeof(weir_block), and returns how
+/// many blocks there are. If that is more than `count`, the list was cut: call again with more.
+/// `blocks` may be null if `count` is 0. Memory that is on its way to or from the driver, or to
+/// another address, is in no block. Returns 0 as weir_memory_info does, if `block_size` is below
+/// that of version 4, if host memory is short, or with a version before 4.
+WEIR_FUNCTION size_t weir_blocks(int device, weir_block* blocks, size_t count, size_t block_size);
 
 /// Writes the settings in force into `text`, a line `name=value (source)` for each: at most `size`
 /// bytes, including the closing zero. Returns the full length without the zero, like snprintf: the
@@ -167,6 +226,60 @@ static inline int weir_set_budget(int device, uint64_t bytes) {
   if (found == NULL) return 0;
   memcpy(&function, &found, sizeof function);
   return function(device, bytes);
+}
+
+static inline int weir_set_fraction(int device, double fraction) {
+  static void* symbol;
+  int (*function)(int, double);
+  void* found = weir_find(&symbol, "weir_set_fraction");
+  if (found == NULL) return 0;
+  memcpy(&function, &found, sizeof function);
+  return function(device, fraction);
+}
+
+static inline int weir_reset_peaks(int device) {
+  static void* symbol;
+  int (*function)(int);
+  void* found = weir_find(&symbol, "weir_reset_peaks");
+  if (found == NULL) return 0;
+  memcpy(&function, &found, sizeof function);
+  return function(device);
+}
+
+static inline void* weir_allocate(int device, size_t bytes, void* stream) {
+  static void* symbol;
+  void* (*function)(int, size_t, void*);
+  void* found = weir_find(&symbol, "weir_allocate");
+  if (found == NULL) return NULL;
+  memcpy(&function, &found, sizeof function);
+  return function(device, bytes, stream);
+}
+
+static inline void weir_free(int device, void* pointer, void* stream) {
+  static void* symbol;
+  void (*function)(int, void*, void*);
+  void* found = weir_find(&symbol, "weir_free");
+  if (found == NULL) return;
+  memcpy(&function, &found, sizeof function);
+  function(device, pointer, stream);
+}
+
+static inline void weir_record_use(void* pointer, void* stream) {
+  static void* symbol;
+  void (*function)(void*, void*);
+  void* found = weir_find(&symbol, "weir_record_use");
+  if (found == NULL) return;
+  memcpy(&function, &found, sizeof function);
+  function(pointer, stream);
+}
+
+static inline size_t weir_blocks(int device, weir_block* blocks, size_t count, size_t block_size) {
+  static void* symbol;
+  size_t (*function)(int, weir_block*, size_t, size_t);
+  void* found = weir_find(&symbol, "weir_blocks");
+  if (found == NULL) return 0;
+  memcpy(&function, &found, sizeof function);
+  return function(device, blocks, count, block_size);
 }
 
 static inline size_t weir_settings(char* text, size_t size) {

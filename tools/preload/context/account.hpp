@@ -5,6 +5,7 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -77,12 +78,18 @@ class Account {
  public:
   /// `neighbours` is null if there are no other pools to ask.
   Account(int device, Bytes total, Bytes budget, Neighbours* neighbours = nullptr) noexcept
-      : device_(device), total_(total), budget_(budget.count), neighbours_(neighbours) {}
+      : device_(device),
+        total_(total),
+        budget_(budget.count),
+        limit_(total.count),
+        neighbours_(neighbours) {}
   [[nodiscard]] int device() const noexcept { return device_; }
   [[nodiscard]] Bytes total() const noexcept { return total_; }
-  [[nodiscard]] Bytes budget() const noexcept { return {budget_.load()}; }
+  [[nodiscard]] Bytes budget() const noexcept { return {std::min(budget_.load(), limit_.load())}; }
   /// Sets the budget, at most the total. Bytes taken stay taken, even above it.
   void set_budget(Bytes budget) noexcept { budget_.store(budget.count); }
+  /// Sets a limit beside it, at most the total. The lower one is the budget.
+  void set_limit(Bytes limit) noexcept { limit_.store(limit.count); }
   /// Call after the budget was raised and the pools know it.
   void note_raise() noexcept { raises_.fetch_add(1); }
   [[nodiscard]] std::uint64_t raises() const noexcept { return raises_.load(); }
@@ -201,6 +208,7 @@ class Account {
   const int device_;
   const Bytes total_;
   std::atomic<std::uint64_t> budget_;
+  std::atomic<std::uint64_t> limit_;
   Neighbours* const neighbours_;
   BudgetSource* source_ = nullptr;
   std::atomic<std::uint64_t> raises_{0};

@@ -113,6 +113,13 @@ std::optional<StreamId> Fences::find_known(CUstream stream, bool per_thread) {
   return found != by_handle_.end() ? std::optional(found->second->id) : std::nullopt;
 }
 
+CUstream Fences::handle(StreamId stream) const noexcept {
+  const Lock lock(mutex_);
+  const Followed* const found = followed(stream);
+  if (found == nullptr || found->removed || found->owner != 0) return nullptr;
+  return found->handle == CU_STREAM_LEGACY ? nullptr : found->handle;
+}
+
 std::vector<CUevent> Fences::events_of(StreamId stream) {
   const Lock lock(mutex_);
   Fence fence;

@@ -59,6 +59,9 @@ class Fences final : public Progress {
   /// Like `find`, but returns nullopt for a stream that is not followed: it may be another
   /// context's.
   [[nodiscard]] std::optional<StreamId> find_known(CUstream stream, bool per_thread);
+  /// Returns the driver's handle of the stream, as PyTorch's snapshots name it: null for a default
+  /// stream, one that is gone, and the three that are not the driver's.
+  [[nodiscard]] CUstream handle(StreamId stream) const noexcept;
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
   /// Notes that the context may have streams whose creation was not seen.
   void expect_unknown_streams() noexcept {

@@ -82,7 +82,8 @@ Pool& Pools::make_second() {
     const Statistics until_now = first_.statistics();
     {
       const Lock lock(mutex_);
-      peaks_ = until_now;
+      raise_peaks(peaks_, until_now);  // which were reset in between
+      raise_recent(until_now);
     }
     second_owner_ = std::move(made);
     second_.store(second_owner_.get());
@@ -247,6 +248,42 @@ void Pools::note_peaks() {
   const Statistics now = sum();
   const Lock lock(mutex_);
   raise_peaks(peaks_, now);
+  raise_recent(now);
+}
+
+void Pools::raise_recent(const Statistics& now) const {
+  recent_.allocated = std::max(recent_.allocated, now.allocated.peak);
+  recent_.reserved = std::max(recent_.reserved, now.reserved.peak);
+}
+
+Pools::RecentPeaks Pools::recent_peaks() const {
+  const Statistics now = sum();
+  if (second() == nullptr) return {now.allocated.peak, now.reserved.peak};
+  const Lock lock(mutex_);
+  raise_recent(now);
+  return recent_;
+}
+
+void Pools::reset_recent_peaks() {
+  const bool alone = second() == nullptr;
+  if (alone) {
+    (void)statistics();  // saves the peaks in those of the sums
+    first_.reset_peaks();
+  }
+  const Statistics now = sum();
+  const Lock lock(mutex_);
+  recent_ = {now.allocated.current, now.reserved.current};
+}
+
+std::vector<PoolBlock> Pools::blocks() const {
+  std::vector<PoolBlock> blocks = first_.blocks();
+  if (const Pool* const other = second()) {
+    const std::vector<PoolBlock> more = other->blocks();
+    std::vector<PoolBlock> both(blocks.size() + more.size());
+    std::ranges::merge(blocks, more, both.begin(), {}, &PoolBlock::begin, &PoolBlock::begin);
+    blocks.swap(both);
+  }
+  return blocks;
 }
 
 Statistics Pools::statistics() const {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/memory_statistics.hpp"
@@ -59,6 +60,16 @@ class Pools final : public MemoryStatistics {
   [[nodiscard]] Pressure pressure() const override;
   /// Peaks are of the sums at the ends of calls, since the beginning.
   [[nodiscard]] Statistics statistics() const override;
+  /// Peaks since the last `reset_recent_peaks`, at the ends of calls.
+  struct RecentPeaks {
+    Bytes allocated;
+    Bytes reserved;
+  };
+  [[nodiscard]] RecentPeaks recent_peaks() const;
+  /// Resets them to the current levels. With one pool for all, also resets those of `in_order`.
+  void reset_recent_peaks();
+  /// Returns the memory of all pools as Pool::blocks does. Each pool's part is from one moment.
+  [[nodiscard]] std::vector<PoolBlock> blocks() const;
   [[nodiscard]] Bytes budget() const override { return first_.budget(); }
   [[nodiscard]] std::string holders(std::size_t most) const override;
   /// Sets the limits of all pools, also of one created later.
@@ -94,6 +105,7 @@ class Pools final : public MemoryStatistics {
   [[nodiscard]] Statistics sum() const;
   /// Updates the peaks of the sums after a change by the calling thread.
   void note_peaks();
+  void raise_recent(const Statistics& now) const WEIR_REQUIRES(mutex_);
 
   DriverUpstream& upstream_;
   Fences& fences_;
@@ -106,8 +118,9 @@ class Pools final : public MemoryStatistics {
   std::unique_ptr<Pool> second_owner_;
   std::atomic<Pool*> second_{nullptr};
   mutable Mutex mutex_{LockRank::kLeaf};
-  mutable Statistics peaks_ WEIR_GUARDED_BY(mutex_);  ///< of the sums; only the gauges' peaks are
-                                                      ///< used
+  mutable Statistics peaks_ WEIR_GUARDED_BY(mutex_);    ///< of the sums; only the gauges' peaks are
+                                                        ///< used
+  mutable RecentPeaks recent_ WEIR_GUARDED_BY(mutex_);  ///< of the sums of two pools
 };
 
 }  // namespace weir::preload

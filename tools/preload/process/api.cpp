@@ -83,13 +83,16 @@ bool memory_info(int device, MemoryInfo& info) noexcept {
   try {
     if (!arena->fences().capturing()) arena->pool().poll();
     const Statistics now = arena->pool().statistics();
+    const Pools::RecentPeaks peaks = arena->pool().recent_peaks();
     info = {.total = arena->account().total(),
             .budget = arena->account().budget(),
             .allocated = now.allocated.current,
             .awaiting = now.awaiting.current,
             .cached = now.cached.current,
             .reserved = now.reserved.current,
-            .passed = arena->account().passed()};
+            .passed = arena->account().passed(),
+            .allocated_peak = peaks.allocated,
+            .reserved_peak = peaks.reserved};
     return true;
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("no memory info: ") + error.what());
@@ -134,6 +137,58 @@ bool set_budget(int device, Bytes budget) noexcept {
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("a budget was not set: ") + error.what());
     return false;
+  }
+}
+
+bool set_fraction(int device, double fraction) noexcept {
+  const Entry entry;
+  Process* const process = Process::get_if_any();
+  if (process == nullptr) return false;
+  Account* const account = process->account_without_attaching(device);
+  return account != nullptr &&
+         process->set_fraction(*account, fraction, "weir_set_fraction").code ==
+             timeline::BudgetCode::kTaken;
+}
+
+bool reset_peaks(int device) noexcept {
+  const Entry entry;
+  Arena* const arena = arena_of(device);
+  if (arena == nullptr) return false;
+  try {
+    arena->pool().reset_recent_peaks();
+    return true;
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("peaks were not reset: ") + error.what());
+    return false;
+  }
+}
+
+std::vector<MemoryBlock> memory_blocks(int device) noexcept {
+  const Entry entry;
+  Arena* const arena = arena_of(device);
+  if (arena == nullptr) return {};
+  try {
+    if (!arena->fences().capturing()) arena->pool().poll();
+    const std::vector<PoolBlock> found = arena->pool().blocks();
+    std::vector<MemoryBlock> blocks;
+    blocks.reserve(found.size());
+    std::size_t first = 0;  // of the segment
+    for (const PoolBlock& block : found) {
+      if (block.begins_segment) first = blocks.size();
+      blocks.push_back({.block = block,
+                        .segment = found[first].begin,
+                        .segment_size = {},
+                        .stream = arena->fences().handle(block.home)});
+      blocks[first].segment_size += block.size;
+    }
+    for (MemoryBlock& each : blocks) {
+      if (each.block.begins_segment) first = static_cast<std::size_t>(&each - blocks.data());
+      each.segment_size = blocks[first].segment_size;
+    }
+    return blocks;
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("no blocks are listed: ") + error.what());
+    return {};
   }
 }
 

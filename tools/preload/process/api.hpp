@@ -6,10 +6,13 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/pool.hpp"
 
 namespace weir::preload {
 
@@ -20,13 +23,15 @@ namespace weir::preload {
 void end_batch() noexcept;
 
 struct MemoryInfo {
-  Bytes total;      ///< of the device
-  Bytes budget;     ///< the program's part of it
-  Bytes allocated;  ///< handed out by the pool
-  Bytes awaiting;   ///< freed, with the device not known to be done
-  Bytes cached;     ///< free, kept for reuse
-  Bytes reserved;   ///< obtained from the driver: the sum of those
-  Bytes passed;     ///< served by the driver and counted against the budget
+  Bytes total;           ///< of the device
+  Bytes budget;          ///< the program's part of it
+  Bytes allocated;       ///< handed out by the pool
+  Bytes awaiting;        ///< freed, with the device not known to be done
+  Bytes cached;          ///< free, kept for reuse
+  Bytes reserved;        ///< obtained from the driver: the sum of those
+  Bytes passed;          ///< served by the driver and counted against the budget
+  Bytes allocated_peak;  ///< since reset_peaks
+  Bytes reserved_peak;   ///< since reset_peaks
 };
 /// Returns false if there is no such device or it was not used yet.
 [[nodiscard]] bool memory_info(int device, MemoryInfo& info) noexcept;
@@ -36,6 +41,23 @@ Bytes trim(int device) noexcept;
 /// Sets the budget of `device`, from 1 MiB to its total; -1 means every device in use. Returns
 /// false and changes nothing if it is out of range, there is no such device, or CUDA is not ready.
 [[nodiscard]] bool set_budget(int device, Bytes budget) noexcept;
+/// Limits the budget of `device` to a share of its total, 0 to 1; the lower of this and of what
+/// set_budget or the settings say holds. False as of set_budget.
+[[nodiscard]] bool set_fraction(int device, double fraction) noexcept;
+/// Resets the peaks of MemoryInfo to the current levels. Returns false if there is no such device
+/// or it was not used yet.
+bool reset_peaks(int device) noexcept;
+
+/// A piece of a device's memory, as PoolBlock has it.
+struct MemoryBlock {
+  PoolBlock block;
+  std::uintptr_t segment = 0;  ///< address of its segment
+  Bytes segment_size;
+  CUstream stream = nullptr;  ///< null also for a stream that is gone
+};
+/// Returns the memory of the pools of `device`, ascending by address; see Pools::blocks. Empty if
+/// there is no such device, it was not used yet, or host memory is short.
+[[nodiscard]] std::vector<MemoryBlock> memory_blocks(int device) noexcept;
 /// Returns `name=value (source)` for each setting, one per line; empty before CUDA is ready.
 [[nodiscard]] std::string settings_text() noexcept;
 

@@ -114,6 +114,10 @@ class Process final : public Neighbours {
   /// the driver at once, allocated memory as it is freed. `by` names the requester in the log.
   [[nodiscard]] timeline::BudgetAnswer set_budget(Account& account, Bytes budget,
                                                   std::string_view by) noexcept;
+  /// Limits a device's budget to a share of its total, 0 to 1, besides what set_budget sets; below
+  /// kLeastBudget, to that. The lower one is the budget.
+  [[nodiscard]] timeline::BudgetAnswer set_fraction(Account& account, double fraction,
+                                                    std::string_view by) noexcept;
   /// Gives back memory freed above a lowered budget, and what other processes want of a share.
   void keep_budget(Account& account) noexcept {
     if (account.gives_back()) give_back(account, false);
@@ -169,6 +173,10 @@ class Process final : public Neighbours {
   void give_back_held();
   /// Waits for all work of the device, as long as the thread's request may.
   void drain(const Account& account) noexcept;
+  /// Calls `change`, which changes the account's budget, and makes pools and memory follow.
+  template <typename Change>
+  [[nodiscard]] timeline::BudgetAnswer change_budget(Account& account, std::string_view by,
+                                                     const Change& change) noexcept;
   /// Throws UsageError.
   [[nodiscard]] Bytes budget_of(Bytes total) const;
   [[nodiscard]] std::unique_ptr<Account> make_account(int device, Bytes total)

@@ -9,23 +9,30 @@
 
 namespace weir::preload {
 
-timeline::BudgetAnswer Process::set_budget(Account& account, Bytes budget,
-                                           std::string_view by) noexcept {
-  timeline::BudgetAnswer answer{.code = timeline::BudgetCode::kOutOfRange,
-                                .before = account.budget(),
-                                .after = account.budget(),
-                                .used = account.used(),
-                                .total = account.total()};
-  if (!timeline::is_in_range(budget, account.total())) return answer;
-  if (account.source() != nullptr) {  // the share's processes have named its budget
-    answer.code = timeline::BudgetCode::kFixed;
-    return answer;
-  }
+namespace {
+
+timeline::BudgetAnswer refused(const Account& account, timeline::BudgetCode code) noexcept {
+  return {.code = code,
+          .before = account.budget(),
+          .after = account.budget(),
+          .used = account.used(),
+          .total = account.total()};
+}
+
+}  // namespace
+
+template <typename Change>
+timeline::BudgetAnswer Process::change_budget(Account& account, std::string_view by,
+                                              const Change& change) noexcept {
+  // The share's processes have named its budget.
+  if (account.source() != nullptr) return refused(account, timeline::BudgetCode::kFixed);
+  timeline::BudgetAnswer answer = refused(account, timeline::BudgetCode::kOutOfRange);
   try {
     const Lock lock(budgets_mutex_);
     const std::vector<Arena*> its = arenas();
     answer.before = account.budget();
-    account.set_budget(budget);
+    change();
+    const Bytes budget = account.budget();
     answer.code = timeline::BudgetCode::kTaken;
     for (Arena* const arena : its) {
       if (&arena->account() == &account) arena->follow_budget();
@@ -42,6 +49,26 @@ timeline::BudgetAnswer Process::set_budget(Account& account, Bytes budget,
   answer.after = account.budget();
   answer.used = account.used();
   return answer;
+}
+
+timeline::BudgetAnswer Process::set_budget(Account& account, Bytes budget,
+                                           std::string_view by) noexcept {
+  if (!timeline::is_in_range(budget, account.total())) {
+    return refused(account, timeline::BudgetCode::kOutOfRange);
+  }
+  return change_budget(account, by, [&] { account.set_budget(budget); });
+}
+
+timeline::BudgetAnswer Process::set_fraction(Account& account, double fraction,
+                                             std::string_view by) noexcept {
+  if (!(fraction >= 0 && fraction <= 1)) {  // not a number, too
+    return refused(account, timeline::BudgetCode::kOutOfRange);
+  }
+  const auto total = static_cast<double>(account.total().count);
+  const Bytes share = std::min(Bytes{static_cast<std::uint64_t>(total * fraction)},
+                               account.total());  // a double may be rounded up
+  return change_budget(account, by,
+                       [&] { account.set_limit(std::max(share, timeline::kLeastBudget)); });
 }
 
 Bytes Process::budget_of(Bytes total) const {

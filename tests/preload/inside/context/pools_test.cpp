@@ -151,6 +151,67 @@ TEST_F(PoolsInside, PeaksAreOfTheSumAndNotTheSumOfPeaks) {
   free(more, stream);
 }
 
+TEST_F(PoolsInside, RecentPeaksAreOfTheSumSinceTheirReset) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUdeviceptr segment = allocate(20 * kMib);
+  const auto peaks = [] {
+    MemoryInfo info{};
+    EXPECT_TRUE(memory_info(0, info));
+    return std::pair(info.allocated_peak, info.reserved_peak);
+  };
+  EXPECT_EQ(peaks(), std::pair(mib(20), mib(20)));
+  free(allocate(30 * kMib));
+  EXPECT_EQ(peaks(), std::pair(mib(50), mib(50)));
+  EXPECT_TRUE(reset_peaks(0));
+  EXPECT_EQ(peaks(), std::pair(mib(20), mib(50)));
+  EXPECT_EQ(trim(0), mib(30));
+  const CUstream stream = make_stream();
+  const CUdeviceptr tensor = allocate(8 * kMib, stream);
+  EXPECT_EQ(peaks(), std::pair(mib(28), mib(50))) << "of both pools";
+  free(segment);
+  EXPECT_TRUE(reset_peaks(0));
+  EXPECT_EQ(peaks(), std::pair(mib(8), mib(28)));
+  free(tensor, stream);
+  EXPECT_EQ(peaks(), std::pair(mib(8), mib(28)));
+  // The summary's are since the beginning.
+  EXPECT_EQ(statistics().allocated.peak, mib(50));
+  expect_refused("cuDevicePrimaryCtxGetState", CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_FALSE(reset_peaks(7));
+}
+
+TEST_F(PoolsInside, ListsItsMemoryWithSegmentsAndStreams) {
+  EXPECT_TRUE(memory_blocks(0).empty()) << "before CUDA is used";
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUdeviceptr segment = allocate(20 * kMib);
+  const CUstream stream = make_stream();
+  const CUdeviceptr tensor = allocate(3 * kMib, stream);
+  const CUdeviceptr other = allocate(kBytes, nullptr);
+  keep_busy(stream, tensor);
+  free(other, nullptr);
+  free(tensor, stream);
+  std::map<std::uintptr_t, Bytes> sums;
+  std::map<CUdeviceptr, MemoryBlock> by_address;
+  Bytes all;
+  for (const MemoryBlock& each : memory_blocks(0)) {
+    by_address[each.block.begin] = each;
+    sums[each.segment] += each.block.size;
+    all += each.block.size;
+  }
+  for (const auto& [address, each] : by_address) {
+    EXPECT_EQ(sums[each.segment], each.segment_size);
+    EXPECT_LE(each.segment, address);
+  }
+  EXPECT_EQ(all, statistics().reserved.current);
+  EXPECT_EQ(by_address.at(segment).segment, segment);
+  EXPECT_EQ(by_address.at(segment).block.requested, mib(20));
+  EXPECT_EQ(by_address.at(segment).stream, nullptr);
+  EXPECT_EQ(by_address.at(tensor).stream, stream);
+  EXPECT_EQ(by_address.at(tensor).block.size, mib(3));
+  EXPECT_EQ(by_address.at(tensor).block.requested, Bytes{0});
+  expect_refused("cuDevicePrimaryCtxGetState", CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_TRUE(memory_blocks(7).empty());
+}
+
 TEST_F(PoolsInside, TheDefaultPoolsFiguresAreOfStreamOrderAlone) {
   ASSERT_NO_FATAL_FAILURE(start());
   CUmemoryPool pool = nullptr;

@@ -1,6 +1,7 @@
 // A budget that changes while the program runs.
 
 #include <atomic>
+#include <cmath>
 
 #include "tests/preload/inside/inside.hpp"
 #include "tests/support/log_capture.hpp"
@@ -146,6 +147,35 @@ TEST_F(SetBudget, OutOfRangeIsRefusedAndChangesNothing) {
   EXPECT_EQ(told_total(), 64 * kMib);
   EXPECT_EQ(set(gib(1)).code, timeline::BudgetCode::kTaken);
   EXPECT_EQ(set(mib(1)).code, timeline::BudgetCode::kTaken);
+}
+
+TEST_F(SetBudget, AFractionLimitsItAndTheLowerOneHolds) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "512MiB"}}));
+  EXPECT_TRUE(set_fraction(0, 0.25)) << "of 1 GiB, before any memory is used";
+  EXPECT_EQ(told_total(), 256 * kMib);
+  free(allocate(200 * kMib));
+  EXPECT_TRUE(set_fraction(0, 0.125));
+  EXPECT_EQ(weir_standin_used(0), 0U) << "what is cached above it goes back";
+  EXPECT_EQ(try_allocate(200 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  const timeline::BudgetAnswer answer = set(mib(64));
+  EXPECT_EQ(answer.before, mib(128));
+  EXPECT_EQ(answer.after, mib(64));
+  EXPECT_EQ(set(mib(256)).after, mib(128)) << "the fraction holds on";
+  EXPECT_TRUE(set_fraction(0, 1));
+  EXPECT_EQ(told_total(), 256 * kMib) << "what was set last";
+  EXPECT_EQ(try_allocate(200 * kMib), CUDA_SUCCESS);
+  EXPECT_TRUE(set_fraction(0, 0)) << "the least that a budget can be";
+  EXPECT_EQ(told_total(), kMib);
+}
+
+TEST_F(SetBudget, AFractionOutOfRangeIsRefusedAndChangesNothing) {
+  EXPECT_FALSE(set_fraction(0, 0.5)) << "before CUDA is used";
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  (void)allocate(kMib);
+  for (const double fraction : {-0.1, 1.1, std::nan(""), HUGE_VAL}) {
+    EXPECT_FALSE(set_fraction(0, fraction)) << fraction;
+  }
+  EXPECT_EQ(told_total(), 64 * kMib);
 }
 
 TEST_F(SetBudget, IsOfOneDeviceOrAllInUse) {
