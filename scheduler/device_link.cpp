@@ -1,9 +1,8 @@
 #include "scheduler/device_link.hpp"
 
-#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <exception>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,22 +31,20 @@ struct DeviceLink::Transfer {
   Signal filled;             ///< the staging memory is written, or there is an error
   Signal emptied;            ///< the second half has copied
   std::exception_ptr error;  ///< why there is nothing to copy; written before `filled` is given
-  float* staging = nullptr;
+  void* staging = nullptr;
   Bytes room{};  ///< of `staging`
   Bytes bytes{};
   bool to_second = false;
   int users = 0;  ///< halves, and copy_to; the link's lock
 
   [[nodiscard]] bool failed() const noexcept { return filled.given() && error != nullptr; }
-  /// Ends the first half. A GPU may already be told to use the contents: NaN shows where, unless
-  /// this half's device still writes them.
+  /// Ends the first half. A GPU may already be told to use the contents: ones in every bit show
+  /// where, which are NaN in every floating-point type, unless this half's device still writes
+  /// them.
   void fail(std::exception_ptr why, bool is_written = false) noexcept {
     if (filled.given()) return;
     error = std::move(why);
-    if (!is_written) {
-      std::ranges::fill(std::span(staging, bytes.count / sizeof(float)),
-                        std::numeric_limits<float>::quiet_NaN());
-    }
+    if (!is_written) std::memset(staging, 0xFF, bytes.count);
     filled.give();
   }
 };
@@ -89,7 +86,7 @@ class DeviceLink::Source {
     if (why == nullptr) why = std::make_exception_ptr(Error("a copy between devices did not run"));
     transfer->fail(std::move(why));
   }
-  void run(Stream& stream, std::span<const float> from) {
+  void run(Stream& stream, std::span<const std::byte> from) {
     Transfer& transfer = *user_.transfer();
     bool is_written = false;
     try {
@@ -121,7 +118,7 @@ class DeviceLink::Target {
     state_->table->note_first(transfer->error);
     state_->table->set_error(*state_, transfer->error);
   }
-  void run(Stream& stream, std::span<float> to) {
+  void run(Stream& stream, std::span<std::byte> to) {
     Transfer& transfer = *user_.transfer();
     stream.await(transfer.filled);
     if (transfer.failed()) return;  // the first half may still write
@@ -185,7 +182,7 @@ DeviceLink::User DeviceLink::begin(Bytes bytes, bool to_second) {
   transfer.to_second = to_second;
   if (transfer.room >= bytes) return user;
   // A new one. Should the host refuse, it is never found again, for it has no room.
-  auto* const memory = static_cast<float*>(host_.allocate(bytes));
+  void* const memory = host_.allocate(bytes);
   if (memory == nullptr) {
     throw OutOfMemory("out of host memory for copies between devices: " + format_bytes(bytes) +
                           " were refused, " + format_bytes(staging()) + " are in use",
@@ -219,17 +216,17 @@ Tensor DeviceLink::copy_to(Scheduler& to, const Tensor& tensor, std::string_view
   Scheduler& from = to_second ? first_ : second_;
   constexpr std::string_view kName = "copy to device";
   from.require_here(kName, {.reads = {tensor}});
-  Tensor copy = to.empty(tensor.shape(), label);
-  const User user = begin(tensor.shape().bytes(), to_second);
+  Tensor copy = to.empty(tensor.shape(), tensor.dtype(), label);
+  const User user = begin(tensor.bytes(), to_second);
   from.submit(
       kName, {.reads = {tensor}, .stream = kLinkStream},
       [source = Source(user.another(), *tensor.state_)](
-          Stream& stream, Inputs in, Outputs /*out*/) mutable { source.run(stream, in[0]); },
+          Stream& stream, Inputs in, Outputs /*out*/) mutable { source.run(stream, in.bytes(0)); },
       where);
   to.submit(
       "copy from device", {.writes = {copy}, .stream = kLinkStream},
       [target = Target(user.another(), *copy.state_)](
-          Stream& stream, Inputs /*in*/, Outputs out) mutable { target.run(stream, out[0]); },
+          Stream& stream, Inputs /*in*/, Outputs out) mutable { target.run(stream, out.bytes(0)); },
       where);
   return copy;
 }

@@ -47,12 +47,14 @@ class DeviceLink {
   DeviceLink& operator=(const DeviceLink&) = delete;
 
   /// Returns a new tensor on the device of `to`, one of the two, with what `tensor` of the other
-  /// one holds now. Each half is charged to this thread's open batch of its scheduler, if any.
-  /// Throws UsageError if `to` or the tensor is of another scheduler, and OutOfMemory or Cancelled
-  /// as Scheduler::submit does, and OutOfMemory if the host has no staging memory left.
+  /// one holds now, in its shape and dtype. Each half is charged to this thread's open batch of its
+  /// scheduler, if any. Throws UsageError if `to` or the tensor is of another scheduler, and
+  /// OutOfMemory or Cancelled as Scheduler::submit does, and OutOfMemory if the host has no staging
+  /// memory left.
   ///
   /// If what it copies was lost to an error, so is the copy: waiting for it, or for all of `to`,
-  /// throws that error. On a GPU operations that are enqueued by then still run, on NaN.
+  /// throws that error. On a GPU operations that are enqueued by then still run, on NaN, and on -1
+  /// where elements are integers.
   [[nodiscard]] Tensor copy_to(Scheduler& to, const Tensor& tensor, std::string_view label = "copy",
                                CallSite where = CallSite::here());
 

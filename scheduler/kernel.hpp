@@ -9,28 +9,52 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 #include "scheduler/device/stream.hpp"
+#include "scheduler/dtype.hpp"
 
 namespace weir {
 
 /// The elements of one tensor, row-major.
 struct View {
-  float* data = nullptr;     ///< on the device
-  std::size_t elements = 0;  ///< number of float32
+  void* data = nullptr;           ///< on the device
+  std::size_t elements = 0;       ///< number of elements
+  DType dtype = DType::kFloat32;  ///< their type
+  /// Returns the bytes of all elements.
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return elements * size_of(dtype); }
 };
+
+/// Throws UsageError unless `view`, number `i` of the `list` of an operation, has this dtype.
+inline void require_dtype(const View& view, DType asked, const char* list, std::size_t i) {
+  if (view.dtype != asked)
+    refuse_dtype(std::string(list) + " " + std::to_string(i), view.dtype, asked);
+}
 
 /// The tensors that an operation reads, in the order of `Uses::reads`. Valid during the call.
 class Inputs {
  public:
   /// Refers to `views`, which must outlive it.
   explicit Inputs(std::span<const View> views) noexcept : views_(views) {}
-  /// Returns the elements of the `i`-th tensor read, row-major. `i` is not checked.
-  [[nodiscard]] std::span<const float> operator[](std::size_t i) const noexcept {
-    return {views_[i].data, views_[i].elements};
+  /// Returns the elements of the `i`-th tensor read, row-major. `i` is not checked. Throws
+  /// UsageError if they are not float32.
+  [[nodiscard]] std::span<const float> operator[](std::size_t i) const { return as<float>(i); }
+  /// Returns the elements of the `i`-th tensor read, row-major. `i` is not checked. Throws
+  /// UsageError if they are not of this type.
+  template <Element T>
+  [[nodiscard]] std::span<const T> as(std::size_t i) const {
+    const View& view = views_[i];
+    require_dtype(view, DTypeOf<T>::kValue, "input", i);
+    return {static_cast<const T*>(view.data), view.elements};
   }
+  /// Returns the bytes of the `i`-th tensor read, whatever its dtype. `i` is not checked.
+  [[nodiscard]] std::span<const std::byte> bytes(std::size_t i) const noexcept {
+    return {static_cast<const std::byte*>(views_[i].data), views_[i].size()};
+  }
+  /// Returns the dtype of the `i`-th tensor read. `i` is not checked.
+  [[nodiscard]] DType dtype(std::size_t i) const noexcept { return views_[i].dtype; }
   /// Returns the number of tensors.
   [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
 
@@ -44,10 +68,22 @@ class Outputs {
   /// Refers to `views`, which must outlive it.
   explicit Outputs(std::span<const View> views) noexcept : views_(views) {}
   /// Returns the elements of the `i`-th tensor written, row-major. `i` is not checked. New memory
-  /// is not cleared.
-  [[nodiscard]] std::span<float> operator[](std::size_t i) const noexcept {
-    return {views_[i].data, views_[i].elements};
+  /// is not cleared. Throws UsageError if they are not float32.
+  [[nodiscard]] std::span<float> operator[](std::size_t i) const { return as<float>(i); }
+  /// Returns the elements of the `i`-th tensor written, row-major. `i` is not checked. Throws
+  /// UsageError if they are not of this type.
+  template <Element T>
+  [[nodiscard]] std::span<T> as(std::size_t i) const {
+    const View& view = views_[i];
+    require_dtype(view, DTypeOf<T>::kValue, "output", i);
+    return {static_cast<T*>(view.data), view.elements};
   }
+  /// Returns the bytes of the `i`-th tensor written, whatever its dtype. `i` is not checked.
+  [[nodiscard]] std::span<std::byte> bytes(std::size_t i) const noexcept {
+    return {static_cast<std::byte*>(views_[i].data), views_[i].size()};
+  }
+  /// Returns the dtype of the `i`-th tensor written. `i` is not checked.
+  [[nodiscard]] DType dtype(std::size_t i) const noexcept { return views_[i].dtype; }
   /// Returns the number of tensors.
   [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
 

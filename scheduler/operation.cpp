@@ -21,29 +21,35 @@ void Operation::describe(std::string_view name, CallSite where, Ticket* ticket) 
   number_ = 0;
 }
 
-void Operation::add_input(TensorState& state) {
-  inputs_.push_back(&state);
+Operation::Operand Operation::use(const Tensor& tensor) noexcept {
+  TensorState& state = *tensor.state_;
   state.references.fetch_add(1, std::memory_order_relaxed);
-}
-
-void Operation::add_output(TensorState& state) {
-  outputs_.push_back(&state);
-  state.references.fetch_add(1, std::memory_order_relaxed);
+  return {.state = &state,
+          .offset = tensor.offset_,
+          .elements = tensor.shape_.elements(),
+          .dtype = tensor.dtype_,
+          .part = tensor.shape_.bytes(tensor.dtype_) != state.shape.bytes(state.dtype)};
 }
 
 void Operation::bind_views() {
   input_views_.clear();
   output_views_.clear();
-  const auto view = [](const TensorState* state) {
-    return View{state->data.load(std::memory_order_relaxed), state->shape.elements()};
+  const auto view = [](const Operand& used) {
+    std::byte* const data = used.state->data.load(std::memory_order_relaxed);
+    return View{data + used.offset.count, used.elements, used.dtype};
   };
-  for (const TensorState* state : inputs_) input_views_.push_back(view(state));
-  for (const TensorState* state : outputs_) output_views_.push_back(view(state));
+  for (const Operand& used : inputs_) input_views_.push_back(view(used));
+  for (const Operand& used : outputs_) output_views_.push_back(view(used));
 }
 
 std::exception_ptr Operation::input_error() const noexcept {
-  for (const TensorState* state : inputs_) {
-    if (auto error = table_->error(*state)) return error;
+  for (const Operand& input : inputs_) {
+    if (auto error = table_->error(*input.state)) return error;
+  }
+  // Writing a part updates the tensor in place: what is lost elsewhere in it stays lost.
+  for (const Operand& output : outputs_) {
+    if (!output.part) continue;
+    if (auto error = table_->error(*output.state)) return error;
   }
   return nullptr;
 }
@@ -61,11 +67,11 @@ void Operation::run(Stream& stream) noexcept {
       table_->note_first(error);
     }
   }
-  for (TensorState* state : outputs_) {
+  for (const Operand& output : outputs_) {
     if (error != nullptr) {
-      table_->set_error(*state, error);
+      table_->set_error(*output.state, error);
     } else {
-      table_->clear_error(*state);
+      table_->clear_error(*output.state);
     }
   }
 }
@@ -99,7 +105,7 @@ TaskInfo Operation::info() const noexcept {
                 .operation = number_};
   // A copy to the host writes no tensor.
   for (const View& view : output_views_.empty() ? input_views_ : output_views_) {
-    info.bytes += Bytes{view.elements * sizeof(float)};
+    info.bytes += Bytes{view.size()};
   }
   return info;
 }
@@ -111,8 +117,8 @@ void Operation::finished(const TaskTime& time) noexcept {
 
 void Operation::drop_references() noexcept {
   kernel_.reset();  // first: a closure's end may mark the tensors
-  for (TensorState* state : inputs_) table_->drop_reference(*state);
-  for (TensorState* state : outputs_) table_->drop_reference(*state);
+  for (const Operand& input : inputs_) table_->drop_reference(*input.state);
+  for (const Operand& output : outputs_) table_->drop_reference(*output.state);
   inputs_.clear();
   outputs_.clear();
   input_views_.clear();

@@ -46,8 +46,8 @@ class Operation final : public Task {
   void describe(std::string_view name, CallSite where, Ticket* ticket);
   /// Sets its number in a timeline; 0: not recorded.
   void set_number(std::uint64_t number) noexcept { number_ = number; }
-  void add_input(TensorState& state);
-  void add_output(TensorState& state);
+  void add_input(const Tensor& tensor) { inputs_.push_back(use(tensor)); }
+  void add_output(const Tensor& tensor) { outputs_.push_back(use(tensor)); }
   void set_kernel(Kernel kernel) noexcept { kernel_ = std::move(kernel); }
   /// Reads where the tensors' memory is; all of them must have memory.
   void bind_views();
@@ -57,8 +57,16 @@ class Operation final : public Task {
   void finished(const TaskTime& time) noexcept override;
 
   [[nodiscard]] std::string_view name() const noexcept { return name_.data(); }
-  [[nodiscard]] const std::vector<TensorState*>& inputs() const noexcept { return inputs_; }
-  [[nodiscard]] const std::vector<TensorState*>& outputs() const noexcept { return outputs_; }
+  /// A tensor or view that the operation uses.
+  struct Operand {
+    TensorState* state;
+    Bytes offset;
+    std::size_t elements;
+    DType dtype;
+    bool part;  ///< fewer bytes than the tensor has
+  };
+  [[nodiscard]] const std::vector<Operand>& inputs() const noexcept { return inputs_; }
+  [[nodiscard]] const std::vector<Operand>& outputs() const noexcept { return outputs_; }
   /// Memory allocated for outputs without any; becomes theirs once the operation is enqueued.
   struct Fresh {
     TensorState* state;
@@ -69,6 +77,9 @@ class Operation final : public Task {
  private:
   friend class OperationList;
 
+  /// Takes a reference to the tensor.
+  [[nodiscard]] static Operand use(const Tensor& tensor) noexcept;
+  /// Returns the error of what the operation needs to be intact, if any.
   [[nodiscard]] std::exception_ptr input_error() const noexcept;
   [[nodiscard]] std::exception_ptr describe_error(const std::exception_ptr& cause) const noexcept;
   void drop_references() noexcept;
@@ -81,8 +92,8 @@ class Operation final : public Task {
   std::uint64_t number_ = 0;
   StreamRole role_ = StreamRole::kCompute;  ///< the stream's role
   Kernel kernel_;
-  std::vector<TensorState*> inputs_;
-  std::vector<TensorState*> outputs_;
+  std::vector<Operand> inputs_;
+  std::vector<Operand> outputs_;
   std::vector<View> input_views_;
   std::vector<View> output_views_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
@@ -84,9 +85,9 @@ Scheduler::~Scheduler() {
   std::erase_if(open_batches, [this](const OpenBatch& b) { return b.scheduler == serial_; });
 }
 
-Tensor Scheduler::empty(const Shape& shape, std::string_view label) {
+Tensor Scheduler::empty(const Shape& shape, DType dtype, std::string_view label) {
   if (shape.dimensions() == 0) throw UsageError("empty: a tensor needs a shape");
-  return Tensor(table_->acquire(shape, label));
+  return {table_->acquire(shape, dtype, label), shape, dtype};
 }
 
 Owner Scheduler::owner_here() const {
@@ -188,7 +189,7 @@ class Scheduler::HostBuffer {
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
 
-  [[nodiscard]] float* data() const noexcept { return static_cast<float*>(data_); }
+  [[nodiscard]] void* data() const noexcept { return data_; }
   bool copied = false;
 
  private:
@@ -197,23 +198,32 @@ class Scheduler::HostBuffer {
   void* data_ = nullptr;
 };
 
-std::vector<float> Scheduler::read(const Tensor& tensor, CallSite where) {
-  const std::size_t elements = state_of(tensor, "read").shape.elements();
-  const auto buffer = read_back(tensor, 0, elements, where);
-  return {buffer->data(), buffer->data() + elements};
+std::shared_ptr<const void> Scheduler::read_all(const Tensor& tensor, DType dtype, CallSite where) {
+  (void)state_of(tensor, "read");
+  require_dtype(tensor, "read", dtype);
+  auto buffer = read_back(tensor, 0, tensor.shape().elements(), where);
+  const void* const data = buffer->data();
+  return {std::move(buffer), data};
 }
 
-void Scheduler::read(const Tensor& tensor, std::size_t first, std::span<float> out,
-                     CallSite where) {
+void Scheduler::read(const Tensor& tensor, std::size_t first, const HostRoom& out, CallSite where) {
   require_elements(tensor, "read", first, out.size());
   if (out.empty()) return;
+  require_dtype(tensor, "read", out.dtype());
   const auto buffer = read_back(tensor, first, out.size(), where);
-  std::ranges::copy(std::span(buffer->data(), out.size()), out.begin());
+  std::memcpy(out.data(), buffer->data(), out.bytes().count);
+}
+
+void Scheduler::require_dtype(const Tensor& tensor, std::string_view what, DType dtype) {
+  if (tensor.dtype() == dtype) return;
+  refuse_dtype(std::string(what) + ": the tensor of " + tensor.shape().to_string(), tensor.dtype(),
+               dtype);
 }
 
 void Scheduler::require_elements(const Tensor& tensor, std::string_view what, std::size_t first,
                                  std::size_t count) const {
-  const Shape& shape = state_of(tensor, what).shape;
+  (void)state_of(tensor, what);
+  const Shape& shape = tensor.shape();
   const std::size_t elements = shape.elements();
   if (first <= elements && count <= elements - first) return;
   throw UsageError(std::string(what) + ": " + std::to_string(count) + " elements from element " +
@@ -224,14 +234,15 @@ std::shared_ptr<Scheduler::HostBuffer> Scheduler::read_back(const Tensor& tensor
                                                             std::size_t count, CallSite where) {
   refuse_device_thread("read");
   const Barrier barrier("read", where, device_.timeline_source());
-  const Bytes size{count * sizeof(float)};
+  const std::size_t element = size_of(tensor.dtype());
+  const Bytes size{count * element};
   const bool catches_up = !device_.progress().reached(written(tensor));
   auto buffer = std::make_shared<HostBuffer>(host_pool_, size, device_.stream(StreamRole::kCopyOut),
                                              "read", owner_here(), where);
   submit(
       "read", {.reads = {tensor}, .stream = StreamRole::kCopyOut},
-      [buffer, first, size](Stream& stream, Inputs in, Outputs /*out*/) {
-        stream.copy(buffer->data(), in[0].subspan(first).data(), size);
+      [buffer, start = first * element, size](Stream& stream, Inputs in, Outputs /*out*/) {
+        stream.copy(buffer->data(), in.bytes(0).subspan(start).data(), size);
         buffer->copied = true;
       },
       where);
@@ -243,53 +254,54 @@ std::shared_ptr<Scheduler::HostBuffer> Scheduler::read_back(const Tensor& tensor
 }
 
 /// Copies caller memory that the device cannot copy late into memory that it can.
-std::shared_ptr<Scheduler::HostBuffer> Scheduler::make_copyable(std::span<const float>& host,
-                                                                const Owner& owner,
+std::shared_ptr<Scheduler::HostBuffer> Scheduler::make_copyable(HostData& host, const Owner& owner,
                                                                 CallSite where) {
   if (device_.copies_late(host.data())) return nullptr;
-  auto buffer =
-      std::make_shared<HostBuffer>(host_pool_, Bytes{host.size_bytes()},
-                                   device_.stream(StreamRole::kCopyIn), "copy_in", owner, where);
-  std::ranges::copy(host, buffer->data());
-  host = {buffer->data(), host.size()};
+  auto buffer = std::make_shared<HostBuffer>(
+      host_pool_, host.bytes(), device_.stream(StreamRole::kCopyIn), "copy_in", owner, where);
+  std::memcpy(buffer->data(), host.data(), host.bytes().count);
+  host = {buffer->data(), host.size(), host.dtype()};
   return buffer;
 }
 
-Tensor Scheduler::copy_in(std::span<const float> host, const Shape& shape, std::string_view label,
+Tensor Scheduler::copy_in(const HostData& host, const Shape& shape, std::string_view label,
                           CallSite where) {
   return copy_in_to(owner_here(), host, shape, label, where);
 }
 
-Tensor Scheduler::copy_in(const Batch& batch, std::span<const float> host, const Shape& shape,
+Tensor Scheduler::copy_in(const Batch& batch, const HostData& host, const Shape& shape,
                           std::string_view label, CallSite where) {
   return copy_in_to(owner_of(batch, label), host, shape, label, where);
 }
 
-Tensor Scheduler::copy_in_to(const Owner& owner, std::span<const float> host, const Shape& shape,
+Tensor Scheduler::copy_in_to(const Owner& owner, HostData host, const Shape& shape,
                              std::string_view label, CallSite where) {
   if (host.size() != shape.elements()) {
     throw UsageError("copy_in: " + std::to_string(host.size()) + " elements for a tensor of " +
                      shape.to_string());
   }
-  Tensor tensor = empty(shape, label);
+  Tensor tensor = empty(shape, host.dtype(), label);
   const std::shared_ptr<HostBuffer> buffer = make_copyable(host, owner, where);
   submit_to(
       owner, label, {.writes = {tensor}, .stream = StreamRole::kCopyIn},
       [host, buffer](Stream& stream, Inputs /*in*/, Outputs out) {
-        stream.copy(out[0].data(), host.data(), {host.size_bytes()});
+        stream.copy(out.bytes(0).data(), host.data(), host.bytes());
       },
       where);
   return tensor;
 }
 
-void Scheduler::write(const Tensor& tensor, std::size_t first, std::span<const float> host,
+void Scheduler::write(const Tensor& tensor, std::size_t first, const HostData& host,
                       CallSite where) {
   require_elements(tensor, "write", first, host.size());
   if (host.empty()) return;
+  require_dtype(tensor, "write", host.dtype());
   const Owner owner = owner_here();
-  const std::shared_ptr<HostBuffer> buffer = make_copyable(host, owner, where);
-  const auto copy = [first, host, buffer](Stream& stream, Inputs /*in*/, Outputs out) {
-    stream.copy(out[0].subspan(first).data(), host.data(), {host.size_bytes()});
+  HostData from = host;
+  const std::shared_ptr<HostBuffer> buffer = make_copyable(from, owner, where);
+  const std::size_t start = first * size_of(from.dtype());
+  const auto copy = [start, from, buffer](Stream& stream, Inputs /*in*/, Outputs out) {
+    stream.copy(out.bytes(0).subspan(start).data(), from.data(), from.bytes());
   };
   // What was there stays where it is not written: an update in place, so its error stays, too.
   const std::span<const Tensor> before(&tensor, written(tensor).sequence != 0 ? 1 : 0);

@@ -31,6 +31,8 @@
 #include "scheduler/batch.hpp"
 #include "scheduler/dependencies.hpp"
 #include "scheduler/device/device.hpp"
+#include "scheduler/dtype.hpp"
+#include "scheduler/host_data.hpp"
 #include "scheduler/kernel.hpp"
 #include "scheduler/operation.hpp"
 #include "scheduler/tensor.hpp"
@@ -103,8 +105,13 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Returns a tensor without memory; the first operation that writes it allocates the memory.
-  [[nodiscard]] Tensor empty(const Shape& shape, std::string_view label = {});
+  /// Returns a tensor of float32 without memory; the first operation that writes it allocates the
+  /// memory.
+  [[nodiscard]] Tensor empty(const Shape& shape, std::string_view label = {}) {
+    return empty(shape, DType::kFloat32, label);
+  }
+  /// The same, of any type.
+  [[nodiscard]] Tensor empty(const Shape& shape, DType dtype, std::string_view label = {});
 
   /// Opens a batch, or joins this thread's open one. Waits here until it is admitted. Throws
   /// Cancelled if `options.stop` ends the wait, and UsageError for a weight of 0.
@@ -130,21 +137,22 @@ class Scheduler {
   /// empty handle. Every call checks its own tensors; this is for one that is submitted later.
   void require_here(std::string_view name, const Uses& uses) const;
 
-  /// Returns a new tensor with a copy of `host`, made in order on the copy-in stream. `host` must
-  /// not change until the copy is done: see `written`. A GPU copies late only from page-locked
-  /// memory, such as its host upstream's; other memory is first copied there, before this returns.
-  [[nodiscard]] Tensor copy_in(std::span<const float> host, const Shape& shape,
+  /// Returns a new tensor with a copy of `host`, in its dtype, made in order on the copy-in stream.
+  /// `host` is any vector, array or span of an Element. It must not change until the copy is done:
+  /// see `written`. A GPU copies late only from page-locked memory, such as its host upstream's;
+  /// other memory is first copied there, before this returns.
+  [[nodiscard]] Tensor copy_in(const HostData& host, const Shape& shape,
                                std::string_view label = "copy_in",
                                CallSite where = CallSite::here());
   /// The same, charged to `batch` as in `submit`.
-  [[nodiscard]] Tensor copy_in(const Batch& batch, std::span<const float> host, const Shape& shape,
+  [[nodiscard]] Tensor copy_in(const Batch& batch, const HostData& host, const Shape& shape,
                                std::string_view label = "copy_in",
                                CallSite where = CallSite::here());
 
   /// Writes `host` over the elements of `tensor` from `first` on, in order on the copy-in stream. A
-  /// tensor without memory gets it, not cleared. Throws UsageError if it has no such elements. For
-  /// `host` the rule of copy_in holds.
-  void write(const Tensor& tensor, std::size_t first, std::span<const float> host,
+  /// tensor without memory gets it, not cleared. Throws UsageError if it has no such elements, or
+  /// others than `host`. For `host` the rule of copy_in holds.
+  void write(const Tensor& tensor, std::size_t first, const HostData& host,
              CallSite where = CallSite::here());
 
   /// Returns the point at which the last submitted write of `tensor` is done.
@@ -157,11 +165,18 @@ class Scheduler {
   void wait(const Tensor& tensor, CallSite where = CallSite::here());
   /// Waits for everything submitted. Throws the first error since the last call, once.
   void wait_all(CallSite where = CallSite::here());
-  /// Returns the contents, after all submitted writes. Waits and throws as `wait` does.
-  [[nodiscard]] std::vector<float> read(const Tensor& tensor, CallSite where = CallSite::here());
+  /// Returns the contents, after all submitted writes. Waits and throws as `wait` does. Throws
+  /// UsageError if the elements are not of type T.
+  template <Element T = float>
+  [[nodiscard]] std::vector<T> read(const Tensor& tensor, CallSite where = CallSite::here()) {
+    const std::shared_ptr<const void> copy = read_all(tensor, DTypeOf<T>::kValue, where);
+    const T* const first = static_cast<const T*>(copy.get());
+    return {first, first + tensor.shape().elements()};
+  }
   /// Copies the elements from `first` on to `out`, in the same way. A large tensor is so read in
-  /// pieces, with host memory for one piece. Throws UsageError if it has no such elements.
-  void read(const Tensor& tensor, std::size_t first, std::span<float> out,
+  /// pieces, with host memory for one piece. `out` is any vector, array or span of an Element.
+  /// Throws UsageError if the tensor has no such elements.
+  void read(const Tensor& tensor, std::size_t first, const HostRoom& out,
             CallSite where = CallSite::here());
 
   /// Returns the pool's statistics, after settling what the device has finished. Does not wait.
@@ -205,12 +220,12 @@ class Scheduler {
   [[nodiscard]] static std::uint32_t number_of(const Owner& owner) noexcept;
   void submit_to(const Owner& owner, std::string_view name, const Uses& uses, Kernel&& kernel,
                  CallSite where);
-  [[nodiscard]] Tensor copy_in_to(const Owner& owner, std::span<const float> host,
-                                  const Shape& shape, std::string_view label, CallSite where);
+  [[nodiscard]] Tensor copy_in_to(const Owner& owner, HostData host, const Shape& shape,
+                                  std::string_view label, CallSite where);
   /// Forgets a closed batch, which spares the next look a question to the ledger.
   void forget_batch(TicketRef ticket) noexcept;
-  [[nodiscard]] std::shared_ptr<HostBuffer> make_copyable(std::span<const float>& host,
-                                                          const Owner& owner, CallSite where);
+  [[nodiscard]] std::shared_ptr<HostBuffer> make_copyable(HostData& host, const Owner& owner,
+                                                          CallSite where);
   [[nodiscard]] TensorState& state_of(const Tensor& tensor, std::string_view what,
                                       const Argument& argument = {"tensor", 0}) const;
   [[noreturn]] void refuse_elsewhere(std::string_view what, const Argument& argument,
@@ -218,6 +233,11 @@ class Scheduler {
   /// Throws UsageError unless `tensor` has these elements.
   void require_elements(const Tensor& tensor, std::string_view what, std::size_t first,
                         std::size_t count) const;
+  /// Throws UsageError unless the elements of `tensor` have this type.
+  static void require_dtype(const Tensor& tensor, std::string_view what, DType dtype);
+  /// Returns a host copy of all elements, which have type `dtype`; waits and throws as `read` does.
+  [[nodiscard]] std::shared_ptr<const void> read_all(const Tensor& tensor, DType dtype,
+                                                     CallSite where);
   /// Returns a host copy of these elements; waits and throws as `read` does.
   [[nodiscard]] std::shared_ptr<HostBuffer> read_back(const Tensor& tensor, std::size_t first,
                                                       std::size_t count, CallSite where);

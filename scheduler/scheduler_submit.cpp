@@ -79,13 +79,13 @@ void Scheduler::submit_to(const Owner& owner, std::string_view name, const Uses&
   operation->describe(name, where, owner.batch.ticket);
   operation->set_number(submission.number());
   operation->set_kernel(std::move(kernel));
-  for (const Tensor& tensor : uses.reads) operation->add_input(*tensor.state_);
-  for (const Tensor& tensor : uses.writes) operation->add_output(*tensor.state_);
+  for (const Tensor& tensor : uses.reads) operation->add_input(tensor);
+  for (const Tensor& tensor : uses.writes) operation->add_output(tensor);
   // Inputs must have memory. Checked again under the lock; checked here so that an invalid call
   // does not first allocate, and perhaps wait.
-  for (const TensorState* state : operation->inputs()) {
-    if (state->data.load(std::memory_order_acquire) == nullptr)
-      refuse_unwritten(*operation, *state);
+  for (const Operation::Operand& input : operation->inputs()) {
+    if (input.state->data.load(std::memory_order_acquire) == nullptr)
+      refuse_unwritten(*operation, *input.state);
   }
   try {
     // Allocate without a lock: this may wait, and others must be able to go on.
@@ -102,13 +102,14 @@ void Scheduler::submit_to(const Owner& owner, std::string_view name, const Uses&
 }
 
 void Scheduler::allocate_outputs(Operation& operation, StreamRole role, const Owner& owner) {
-  for (TensorState* state : operation.outputs()) {
+  for (const Operation::Operand& output : operation.outputs()) {
+    TensorState* const state = output.state;
     if (state->data.load(std::memory_order_acquire) != nullptr) continue;
     if (std::ranges::count(operation.fresh, state, &Operation::Fresh::state) != 0) continue;
     const std::string_view label =
         state->label.front() != '\0' ? std::string_view(state->label.data()) : operation.name();
     Operation::Fresh& fresh = operation.fresh.emplace_back(Operation::Fresh{state, {}});
-    fresh.allocation = memory_.allocate(state->shape.bytes(), role, label, owner);
+    fresh.allocation = memory_.allocate(state->shape.bytes(state->dtype), role, label, owner);
   }
 }
 
@@ -172,19 +173,19 @@ bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, const Owner&
   Lock lock(order_);
   while (in_the_way(uses)) enqueued_.wait(lock);
   if (owner.batch.ticket != nullptr && !owner.batch.accepts()) refuse_closed(operation.name());
-  for (const TensorState* state : operation.inputs()) {
-    if (state->history.version == 0) refuse_unwritten(operation, *state);
+  for (const Operation::Operand& input : operation.inputs()) {
+    if (input.state->history.version == 0) refuse_unwritten(operation, *input.state);
   }
   // Another thread may have given an output its memory meanwhile, or failed to. Exactly the outputs
   // without memory may have a fresh allocation.
-  for (const TensorState* state : operation.outputs()) {
-    const bool has = state->data.load(std::memory_order_relaxed) != nullptr;
-    const auto fresh = std::ranges::count(operation.fresh, state, &Operation::Fresh::state);
+  for (const Operation::Operand& output : operation.outputs()) {
+    const bool has = output.state->data.load(std::memory_order_relaxed) != nullptr;
+    const auto fresh = std::ranges::count(operation.fresh, output.state, &Operation::Fresh::state);
     if (has == (fresh != 0)) return false;
   }
   for (auto& [state, allocation] : operation.fresh) {
     state->memory = allocation;
-    state->data.store(static_cast<float*>(allocation.data), std::memory_order_release);
+    state->data.store(static_cast<std::byte*>(allocation.data), std::memory_order_release);
   }
   try {
     operation.bind_views();

@@ -14,7 +14,7 @@ Shape::Shape(std::initializer_list<std::size_t> extents) : dimensions_(extents.s
   std::ranges::copy(extents, extents_.begin());
   std::size_t elements = 1;
   for (const std::size_t extent : extents) {
-    if (extent == 0 || elements > SIZE_MAX / sizeof(float) / extent) {
+    if (extent == 0 || elements > SIZE_MAX / kLargestElement / extent) {
       throw UsageError("shape " + to_string() +
                        " is not allowed: extents are above zero and the "
                        "bytes fit 64 bits");
@@ -37,7 +37,8 @@ std::string Shape::to_string() const {
   return text;
 }
 
-Tensor::Tensor(const Tensor& other) noexcept : state_(other.state_) {
+Tensor::Tensor(const Tensor& other) noexcept
+    : state_(other.state_), offset_(other.offset_), shape_(other.shape_), dtype_(other.dtype_) {
   if (state_ != nullptr) state_->handles.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -53,7 +54,59 @@ std::size_t Tensor::handles() const noexcept {
 
 const Shape& Tensor::shape() const {
   if (state_ == nullptr) throw UsageError("shape() of an empty tensor handle");
-  return state_->shape;
+  return shape_;
+}
+
+DType Tensor::dtype() const {
+  if (state_ == nullptr) throw UsageError("dtype() of an empty tensor handle");
+  return dtype_;
+}
+
+Tensor Tensor::rows(std::size_t first, std::size_t count) const {
+  const std::size_t all = shape()[0];
+  if (count == 0 || first > all || count > all - first) {
+    throw UsageError("rows: " + std::to_string(count) + " from row " + std::to_string(first) +
+                     " on, of a tensor of " + shape_.to_string() +
+                     ": at least one, and all of them in the tensor");
+  }
+  Shape part = shape_;
+  part.extents_[0] = count;
+  const Bytes row{bytes().count / all};
+  return view(row * first, part, dtype_);
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  if (shape.elements() != this->shape().elements()) {
+    throw UsageError("reshape: a tensor of " + shape_.to_string() + " has " +
+                     std::to_string(shape_.elements()) + " elements, and " + shape.to_string() +
+                     " are " + std::to_string(shape.elements()));
+  }
+  return view({}, shape, dtype_);
+}
+
+Tensor Tensor::view(Bytes offset, const Shape& shape, DType dtype) const {
+  if (shape.dimensions() == 0) throw UsageError("view: a view needs a shape");
+  const Bytes all = bytes();
+  const Bytes size = shape.bytes(dtype);
+  const auto describe = [&] {
+    return "view: " + shape.to_string() + " of " + std::string(to_string(dtype)) + " from byte " +
+           std::to_string(offset.count) + " on";
+  };
+  if (offset > all || size > all - offset) {
+    throw UsageError(describe() + " are " + std::to_string(size.count) + " bytes, of " +
+                     std::to_string(all.count));
+  }
+  // A tensor's memory is aligned for every dtype.
+  const Bytes first = offset_ + offset;
+  if (first.count % size_of(dtype) != 0) {
+    throw UsageError(describe() + " begins at byte " + std::to_string(first.count) +
+                     " of its tensor: allowed is a multiple of " + std::to_string(size_of(dtype)));
+  }
+  Tensor part(*this);
+  part.offset_ = first;
+  part.shape_ = shape;
+  part.dtype_ = dtype;
+  return part;
 }
 
 }  // namespace weir

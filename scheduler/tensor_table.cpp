@@ -5,7 +5,7 @@
 
 namespace weir {
 
-TensorState& TensorTable::acquire(const Shape& shape, std::string_view label) {
+TensorState& TensorTable::acquire(const Shape& shape, DType dtype, std::string_view label) {
   const Lock lock(mutex_);
   if (free_.empty()) {
     // Reserves room for every state, so that returning one cannot fail. Doubles, so that it stays
@@ -18,6 +18,7 @@ TensorState& TensorTable::acquire(const Shape& shape, std::string_view label) {
   free_.pop_back();
   state.table = this;
   state.shape = shape;
+  state.dtype = dtype;
   state.label = {};
   std::ranges::copy(label.substr(0, state.label.size() - 1), state.label.begin());
   state.handles.store(1, std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -25,13 +26,14 @@ class TensorTable;
 struct TensorState {
   TensorTable* table = nullptr;
   Shape shape;
+  DType dtype = DType::kFloat32;
   std::array<char, 32> label{};
   std::atomic<std::uint32_t> handles{0};     ///< Tensor objects; at zero the memory is freed
   std::atomic<std::uint32_t> references{0};  ///< all handles count as one; plus operations in
                                              ///< flight
   /// Null until the first writer is submitted. Written under the scheduler's order lock, and once
   /// no handle is left.
-  std::atomic<float*> data{nullptr};
+  std::atomic<std::byte*> data{nullptr};
   Allocation memory;      ///< order lock
   AccessHistory history;  ///< order lock
   /// Streams whose running closure reads or writes the tensor, one bit each. Order lock.
@@ -53,7 +55,7 @@ class TensorTable {
 
   [[nodiscard]] const std::string& place() const noexcept { return place_; }
   /// Returns a state with one handle, which the caller wraps.
-  [[nodiscard]] TensorState& acquire(const Shape& shape, std::string_view label);
+  [[nodiscard]] TensorState& acquire(const Shape& shape, DType dtype, std::string_view label);
   /// Call when the last handle is gone: frees the memory now, in stream order.
   void drop_handles(TensorState& state) noexcept;
   void drop_reference(TensorState& state) noexcept;

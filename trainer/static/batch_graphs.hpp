@@ -14,9 +14,9 @@ namespace weir {
 
 /// What is fixed in captured work: with the same key the same graph is right.
 struct GraphKey {
-  std::uint64_t plan = 0;         ///< the operations
-  std::vector<float*> addresses;  ///< of their tensors
-  std::vector<double> constants;  ///< of their closures
+  std::uint64_t plan = 0;              ///< the operations
+  std::vector<const void*> addresses;  ///< of their tensors
+  std::vector<double> constants;       ///< of their closures
   friend bool operator==(const GraphKey&, const GraphKey&) = default;
 };
 

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -131,6 +132,19 @@ TEST_F(DeviceLinkTest, CopiesInBothDirectionsAndCountsThem) {
     EXPECT_EQ(figures.bytes, kLinkedBytes);
     EXPECT_GT(figures.time.count(), 0);
   }
+}
+
+TEST_F(DeviceLinkTest, CopiesAViewOfAnyDType) {
+  std::vector<std::int64_t> host(30);
+  std::iota(host.begin(), host.end(), std::int64_t{1} << 40U);
+  const Tensor x = cpu->scheduler.copy_in(host, {10, 3});
+  const Tensor there = to_device(x.rows(2, 5));
+  EXPECT_EQ(there.shape(), (Shape{5, 3}));
+  EXPECT_EQ(there.dtype(), DType::kInt64);
+  const Tensor bytes = to_cpu(there.as_bytes().rows(8, 3));
+  EXPECT_EQ(device->scheduler.read<std::int64_t>(there),
+            std::vector<std::int64_t>(host.begin() + 6, host.begin() + 21));
+  EXPECT_EQ(cpu->scheduler.read<std::uint8_t>(bytes), (std::vector<std::uint8_t>{7, 0, 0}));
 }
 
 TEST_F(DeviceLinkWhileHeld, NobodyWaitsForTheOtherDeviceButTheDevices) {

@@ -193,6 +193,36 @@ TEST_F(SchedulingWhileHeld, APieceIsWrittenBehindWhoReadsTheTensorAndReadBehindW
   opener.join();
 }
 
+TEST_F(SchedulingWhileHeld, AViewIsWrittenBehindWhoReadsTheTensor) {
+  const Tensor x = written(0x11);
+  Gate& gate = hold(StreamRole::kCompute2);
+  const Tensor y = copied(x, StreamRole::kCompute2);
+  scheduler->submit("set", {.writes = {x.rows(kElements / 2, kElements / 2)}}, set_all(0x22));
+  testing::give_others_a_chance();
+  gate.open();
+  expect_all(y, 0x11);
+  expect_all(x.rows(0, kElements / 2), 0x11);
+  expect_all(x.rows(kElements / 2, kElements / 2), 0x22);
+}
+
+TEST_F(SchedulingTest, HalvesAreCopiedInByViewsAndWithinTheDevice) {
+  std::vector<BFloat16> halves(2 * kElements);
+  for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = {static_cast<std::uint16_t>(i)};
+  const Tensor x = scheduler->empty({2, kElements}, DType::kBFloat16);
+  scheduler->write(x.rows(1, 1), 0, std::span(halves).last(kElements));
+  scheduler->write(x.rows(0, 1), 0, std::span(halves).first(kElements));
+  const Tensor y = scheduler->empty({kElements}, DType::kBFloat16);
+  scheduler->submit("copy",
+                    {.reads = {x.rows(1, 1)}, .writes = {y}, .stream = StreamRole::kCompute2},
+                    [](Stream& stream, Inputs in, Outputs out) {
+                      const auto from = in.as<BFloat16>(0);
+                      stream.copy(out.as<BFloat16>(0).data(), from.data(), {from.size_bytes()});
+                    });
+  EXPECT_EQ(scheduler->read<BFloat16>(x), halves);
+  const std::vector<BFloat16> second(halves.begin() + kElements, halves.end());
+  EXPECT_EQ(scheduler->read<BFloat16>(y), second);
+}
+
 TEST_F(SchedulingWhileHeld, AReaderThatWaitsKeepsNobodyElseFromSubmitting) {
   const Tensor x = written(0x11);
   Gate& gate = hold(StreamRole::kCopyOut);
