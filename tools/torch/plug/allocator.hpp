@@ -172,6 +172,8 @@ class WeirAllocator final : public NativeAllocator {
   /// Returns `pointer`, which came from native, with our deleter.
   [[nodiscard]] c10::DataPtr rewrapped(c10::DataPtr pointer) const;
 
+  /// Returns Weir's budget on `device`, after it was used if it was not.
+  [[nodiscard]] std::uint64_t budget_of_used(c10::DeviceIndex device);
   /// Returns Weir's figures of `device`; zeros before it is used.
   [[nodiscard]] static weir_memory memory_of(c10::DeviceIndex device) noexcept {
     weir_memory memory{};

@@ -1,5 +1,7 @@
 // Settings, cache and statistics of devices.
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 
 #include "tools/torch/plug/allocator.hpp"
@@ -41,17 +43,25 @@ void WeirAllocator::cacheInfo(c10::DeviceIndex device, std::size_t* largest) {
   native_.cacheInfo(device, largest);
 }
 
-// Weir's budget is the limit of all that the process has there, so native's segments and cached
-// memory count as well.
+// Weir's budget limits all memory of the process on a device, so native's segments and cached memory
+// count as well.
 void WeirAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) {
   Device& of = device_of(device);
   const std::lock_guard lock(of.fraction_mutex);
   // Native takes its part of the memory that it sees, which is the budget.
   if (of.budget != 0) (void)weir_set_budget(device, of.budget);
   native_.setMemoryFraction(fraction, device);  // refuses a fraction out of range
-  if (of.budget == 0) of.budget = memory_of(device).budget;
+  if (of.budget == 0) of.budget = budget_of_used(device);
   const auto part = static_cast<std::uint64_t>(fraction * static_cast<double>(of.budget));
-  (void)weir_set_budget(device, std::max(part, kLeastBudget));
+  TORCH_CHECK(weir_set_budget(device, std::max(part, kLeastBudget)) == 1,
+              "Weir cannot limit the memory of device ", static_cast<int>(device));
+}
+
+// A device has a budget from its first allocation on.
+std::uint64_t WeirAllocator::budget_of_used(c10::DeviceIndex device) {
+  void* const first = weir_.allocate(static_cast<ssize_t>(kRounding), device, nullptr);
+  if (first != nullptr) weir_.free(first, 0, device, nullptr);
+  return memory_of(device).budget;
 }
 
 DeviceStats WeirAllocator::getDeviceStats(c10::DeviceIndex device) {
