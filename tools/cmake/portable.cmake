@@ -22,6 +22,14 @@ function(weir_find_archive variable name)
       PARENT_SCOPE)
 endfunction()
 
+# Puts the C++ library and the unwinder into a program or a shared library, with definitions of the
+# functions that would make those ask for a newer C library than everything else here.
+function(weir_static_runtime target)
+  target_sources(${target} PRIVATE "${WEIR_SOURCE_DIR}/tools/program/arc4random.cpp"
+                                   "${WEIR_SOURCE_DIR}/tools/program/find_object.cpp")
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+endfunction()
+
 # zlib from its archive, if there is one: a library swapped into programs must not load another
 # version of theirs.
 function(weir_zlib variable)
