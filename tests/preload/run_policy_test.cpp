@@ -58,6 +58,16 @@ TEST(RunEnvironment, PreloadsBeforeWhatIsPreloadedAlready) {
               Contains(Variable{"LD_PRELOAD", "/lib/libweir.so:/lib/libjemalloc.so"}));
 }
 
+TEST(RunEnvironment, PreloadsOneCopyOfTheLibrary) {
+  const auto preloaded = [](const char* before) {
+    return environment_for(kPreload, environment_of({{"LD_PRELOAD", before}})).variables;
+  };
+  EXPECT_THAT(preloaded("/lib/libweir.so"), Contains(Variable{"LD_PRELOAD", "/lib/libweir.so"}));
+  EXPECT_THAT(
+      preloaded("/lib/a.so: /other/libweir.so b.so:libweir.so:/lib/notlibweir.so:"),
+      Contains(Variable{"LD_PRELOAD", "/lib/libweir.so:/lib/a.so:b.so:/lib/notlibweir.so"}));
+}
+
 TEST(RunEnvironment, NvtxIsTakenOnlyForABatchRange) {
   Preload preload = kPreload;
   EXPECT_THAT(environment_for(preload, environment_of({})).variables,

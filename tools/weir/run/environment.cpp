@@ -12,9 +12,22 @@ std::string_view value_of(const Environment& environment, const char* name) {
   return value != nullptr ? value : std::string_view{};
 }
 
-/// Puts the library first: of two libraries that define a function, the first is called.
+bool is_named_as_ours(std::string_view path) {
+  return path.substr(path.rfind('/') + 1) == "libweir.so";
+}
+
+/// Puts the library first: of two libraries that define a function, the first is called. Leaves out
+/// other copies of it, such as one of a `weir run` around this one or of another installation: each
+/// would keep a pool and a budget.
 std::string preloaded(const std::string& library, std::string_view before) {
-  return before.empty() ? library : library + ":" + std::string(before);
+  constexpr std::string_view kSeparators = ": ";
+  std::string all = library;
+  while (!before.empty()) {
+    const std::string_view path = before.substr(0, before.find_first_of(kSeparators));
+    if (!path.empty() && !is_named_as_ours(path)) all.append(":").append(path);
+    before.remove_prefix(std::min(path.size() + 1, before.size()));
+  }
+  return all;
 }
 
 }  // namespace
