@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Packs the wheel of a build, installs it, and uses it as people do.
+
+    wheel.py CHECK    one of the functions check_* below. CMakeLists.txt says which, and sets what
+                      tests/package/check.sh names, and:
+      WEIR_STANDIN    the folder of the stand-in driver; empty in a build without CUDA
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import venv
+import zipfile
+
+# Taken away: the programs would warn of variables that they do not know.
+SETTINGS = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("WEIR_")}
+BUILD = pathlib.Path(SETTINGS["WEIR_BUILD"])
+SOURCE = pathlib.Path(SETTINGS["WEIR_SOURCE"])
+SCRATCH = pathlib.Path(SETTINGS["WEIR_SCRATCH"] + "_wheel")
+LIBRARIES = pathlib.PurePath(SETTINGS["WEIR_LIBDIR"], "weir")
+VERSION = SETTINGS["WEIR_VERSION"]
+STANDIN = SETTINGS["WEIR_STANDIN"]
+PACKING = SOURCE / "build/packaging/bin/python"
+# Of the C library that the wheel asks for, at most: what a linker of 2.34 or later lets through.
+GLIBC = (2, 34)
+
+DIST, USER = SCRATCH / "dist", SCRATCH / "a user"
+ENVIRONMENT = SCRATCH / "env"
+PYTHON, WEIR, TRAIN = (ENVIRONMENT / "bin" / name for name in ("python", "weir", "weir-train"))
+BASE = getattr(sys, "_base_executable", sys.executable)
+
+# A CUDA program in Python, which allocates 1 MiB when a line comes.
+PROGRAM = """
+    import ctypes, sys
+    cuda = ctypes.CDLL("libcuda.so.1")
+    context, block = ctypes.c_void_p(), ctypes.c_uint64()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    results = [cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
+               cuda.cuCtxSetCurrent(context), cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(1 << 20))]
+    assert results == [0] * 4, results
+    print("allocated", flush=True)
+"""
+
+
+def run(*command, code=0, **options):
+    """Runs a command, which must exit with `code`. Returns what it printed."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    assert done.returncode == code, f"{command} exits with {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def on_the_standin(**more):
+    return {**os.environ, "LD_LIBRARY_PATH": STANDIN, **more}
+
+
+def pip(python, *arguments, **options):
+    return run(PACKING, "-m", "pip", "--python", python, *arguments, "--quiet", **options)
+
+
+def the_wheel():
+    (wheel,) = DIST.glob("*.whl")
+    return wheel
+
+
+def all_files(folder):
+    return {str(path) for path in folder.rglob("*") if not path.is_dir()}
+
+
+def package():
+    (folder,) = ENVIRONMENT.glob("lib/python*/site-packages/weir")
+    return folder
+
+
+def check_pack():
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+    assert PACKING.exists(), f"there is no {PACKING}: tools/setup makes it"
+    run(PACKING, SOURCE / "tools/wheel/pack.py", BUILD, DIST, "--wheel-only", cwd=SOURCE)
+    wheel = the_wheel()
+    tag = re.fullmatch(rf"weir_cuda-{re.escape(VERSION)}-py3-none-manylinux_(\d+)_(\d+)_\w+\.whl", wheel.name)
+    assert tag, wheel.name
+    assert (int(tag[1]), int(tag[2])) <= GLIBC, f"{wheel.name} asks for a newer C library than {GLIBC}"
+    names = zipfile.ZipFile(wheel).namelist()
+    wanted = ["weir/__init__.py", "weir/__main__.py", "weir/bin/weir", "weir/bin/weir-train", "weir/include/weir/weir.h"]
+    wanted += ["LICENSE"] + ["weir/libweir.so", "weir/libweir_timeline.so"] * bool(STANDIN)
+    for name in wanted:
+        assert any(there.endswith(name) for there in names), f"there is no {name} among {names}"
+    venv.create(ENVIRONMENT)
+    (SCRATCH / "before").write_text("\n".join(all_files(ENVIRONMENT)))
+    pip(PYTHON, "install", "--no-index", "--no-deps", wheel)
+
+
+def check_programs():
+    for name, command in {"weir": (WEIR,), "weir-train": (TRAIN,)}.items():
+        assert run(*command, "--version") == f"{name} {VERSION}\n", command
+    for options in ((), ("-I",)):
+        assert run(PYTHON, *options, "-m", "weir", "--version") == f"weir {VERSION}\n", options
+    printed = run(TRAIN, "run", "--device", "cpu", "--batches", "3", "--budget", "96MiB")
+    assert re.search(r"^batches +3$", printed, re.MULTILINE), printed
+    run(PYTHON, "-c", "import weir; assert not weir.active()")
+    assert "is not allowed" in run(TRAIN, "run", "--budget", "much", code=2)
+    printed = run(PYTHON, "-m", "weir", "info", "--library", code=0 if STANDIN else 2)
+    if STANDIN:
+        assert printed == f"{package()}/{LIBRARIES}/libweir.so\n", printed
+    else:
+        assert "without a CUDA toolkit" in printed, printed
+
+
+def check_run():
+    """The started program is a child of `weir` itself, and its end is the program's own."""
+    assert run(WEIR, "run", "--", "sh", "-c", "exit 7", code=7)
+    for started in ([WEIR], [PYTHON, "-m", "weir"]):
+        process = subprocess.Popen([*started, "run", "--", "sh", "-c", "echo $PPID; kill -PIPE $$"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        printed, _ = process.communicate(timeout=60)
+        assert (int(printed), process.returncode) == (process.pid, -signal.SIGPIPE), (printed, process.returncode)
+    check = "assert weir.active() and weir.memory_info().allocated == 1 << 20, weir.memory_info()"
+    program = textwrap.dedent(PROGRAM) + f"import os, weir\n{check}\nprint(os.environ['LD_PRELOAD'])\n"
+    # Of another installation: a copy, which a loader takes for another library.
+    other = shutil.copy(package() / LIBRARIES / "libweir.so", SCRATCH)
+    printed = run(WEIR, "run", "--", PYTHON, "-c", program, input="\n",
+                  env=on_the_standin(LD_PRELOAD=f"{other}:libm.so.6"))
+    assert f"\n{package()}/{LIBRARIES}/libweir.so:libm.so.6\n" in printed, printed
+
+
+def check_places():
+    """A folder with a space, which LD_PRELOAD cannot name; and an archive, from which nothing can start."""
+    environment = {**os.environ, "PYTHONUSERBASE": str(USER)}
+    pip(BASE, "install", "--no-index", "--no-deps", "--user", "--break-system-packages", the_wheel(), env=environment)
+    weir = USER / "bin/weir"
+    assert run(weir, "--version", env=environment) == f"weir {VERSION}\n"
+    assert run(BASE, "-m", "weir", "--version", env=environment, cwd=SCRATCH) == f"weir {VERSION}\n"
+    printed = run(weir, "run", "--", "true", code=2, env=environment)
+    assert "without spaces and colons" in printed or not STANDIN, printed
+    archive = SCRATCH / "weir.pyz"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("__main__.py", "import weir.__main__")
+        for path in package().glob("*.py"):
+            file.write(path, f"weir/{path.name}")
+    printed = run(PYTHON, "-I", archive, "--version", code=2)
+    assert printed.startswith("weir: there is no '") and printed.count("\n") == 1, printed
+
+
+def check_remove():
+    """A program that runs keeps its library. Nothing stays."""
+    if STANDIN:
+        process = subprocess.Popen([WEIR, "run", "--", PYTHON, "-c", textwrap.dedent(PROGRAM)], env=on_the_standin(),
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "ready\n"
+    pip(PYTHON, "uninstall", "--yes", "weir-cuda")
+    if STANDIN:
+        printed, summary = process.communicate("\n", timeout=60)
+        assert (printed, process.returncode) == ("allocated\n", 0), (printed, summary)
+        assert "peak allocated 1 MiB" in summary, summary
+    left = all_files(ENVIRONMENT) - set((SCRATCH / "before").read_text().splitlines())
+    assert not left, left
+    shutil.rmtree(SCRATCH)
+
+
+if __name__ == "__main__":
+    globals()[f"check_{sys.argv[1]}"]()

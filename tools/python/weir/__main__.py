@@ -1,0 +1,5 @@
+"""`python -m weir` is `weir`."""
+
+from ._programs import weir
+
+weir()
