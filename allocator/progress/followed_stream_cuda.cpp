@@ -71,6 +71,7 @@ void FollowedCudaStream::reserve() {
 FollowedCudaStream::Mark& FollowedCudaStream::push() noexcept {
   Marks made;
   made.splice(made.begin(), spare_, spare_.begin());
+  static_cast<Told&>(made.front()) = {};
   marks_.push(made);
   marked_.store(marks_.last(), std::memory_order_release);
   return marks_.fences().back();
@@ -168,7 +169,6 @@ FollowedCudaStream::Mark* FollowedCudaStream::sleeper() noexcept {
   }
   Mark& last = push();
   attach(last, event, CudaEventWait::kSleeps);
-  last.tag = nullptr;
   return &last;
 }
 
@@ -258,6 +258,7 @@ void FollowedCudaStream::tell_of_loss(cudaError_t why) noexcept {
     tell(told);
     lock.lock();
   }
+  if (marks_.points() != 0) (void)marks_.skip();  // never passed; `drain` must not await them
   sweeping_ = false;
   lost_.store(why, std::memory_order_release);
 }
@@ -318,16 +319,15 @@ void FollowedCudaStream::hold_back(FollowedCudaStream& waiter, std::uint64_t seq
 void FollowedCudaStream::wait_behind(cudaEvent_t event) {
   const Lock lock(mutex_);
   if (closed_) throw UsageError("stream " + std::to_string(id_.value) + " was removed");
-  if (work_ == CudaWork::kUnmarked) {
-    // Waiting for an event outside the capture would end the capture.
-    require_not_captured("cudaStreamWaitEvent");
-  } else {
+  // Waiting for an event outside the capture would end the capture.
+  require_not_captured("cudaStreamWaitEvent");
+  if (work_ != CudaWork::kUnmarked) {
     require_working();
     reserve();
   }
   check_cuda(cudaStreamWaitEvent(stream_, event, 0), "cudaStreamWaitEvent");
   // Later points of the stream follow the wait, so it needs a mark of its own.
-  if (work_ == CudaWork::kMarked) (void)push(nullptr, Clock::now());
+  if (work_ != CudaWork::kUnmarked) (void)push(nullptr, Clock::now());
 }
 
 void FollowedCudaStream::let_go(Mark& mark) noexcept {

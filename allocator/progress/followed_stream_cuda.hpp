@@ -45,6 +45,8 @@ enum class CudaWork : std::uint8_t {
   /// Others enqueue too. A point needs no CUDA call: its event is recorded on request, so it may
   /// cover more than needed.
   kUnmarked,
+  /// Both: the owner calls `mark` after what it enqueues, and others enqueue too.
+  kShared,
 };
 
 /// A stream that somebody else creates and destroys. Thread-safe.
@@ -77,8 +79,8 @@ class FollowedCudaStream {
   /// recorded now, a later one covers the work.
   std::uint64_t mark(void* tag, std::chrono::steady_clock::time_point since) noexcept;
   /// Returns a point behind all work enqueued so far. Throws CudaError if the stream is lost, or if
-  /// marked work's event cannot be recorded. An unmarked stream's points are not passed while it is
-  /// captured.
+  /// marked work's event cannot be recorded. Points of a stream on which others enqueue are not
+  /// passed while it is captured.
   [[nodiscard]] Point record();
   /// Returns the highest passed sequence, as far as known.
   [[nodiscard]] std::uint64_t passed() noexcept;
@@ -109,6 +111,8 @@ class FollowedCudaStream {
   }
   /// Returns why the stream is lost, once all tags are reported; success until then.
   [[nodiscard]] cudaError_t lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+  /// Throws CudaError if others capture the stream: `call` would become part of their graph.
+  void require_not_captured(std::string_view call) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -127,7 +131,7 @@ class FollowedCudaStream {
 
   /// Makes sure of spare marks for all pushes before the next call.
   void reserve() WEIR_REQUIRES(mutex_);
-  /// Pushes a mark without an event.
+  /// Pushes a mark without an event or a tag.
   Mark& push() noexcept WEIR_REQUIRES(mutex_);
   /// Pushes a mark with the tag, and an event if possible.
   std::uint64_t push(void* tag, Clock::time_point since) noexcept WEIR_REQUIRES(mutex_);
@@ -150,7 +154,6 @@ class FollowedCudaStream {
   void let_go(Mark& mark) noexcept;
   /// Returns success, or why no event may be recorded on the stream now.
   [[nodiscard]] cudaError_t captured() const noexcept;
-  void require_not_captured(std::string_view call) const;
   void require_found(const Mark* mark) const WEIR_REQUIRES(mutex_);
   /// Reports completed work, unless another thread is doing so.
   void sweep() noexcept;

@@ -4,6 +4,7 @@
 #include "allocator/base/scope_cuda.hpp"
 #include "scheduler/device/cpu_device.hpp"
 #include "scheduler/device/cuda.hpp"
+#include "scheduler/device/device_kind.hpp"
 
 namespace weir {
 namespace {
@@ -92,14 +93,22 @@ std::unique_ptr<DeviceBackend> open_cuda_device(int ordinal, const DeviceOptions
                         [&] { return std::make_unique<CudaDevice>(ordinal, options.memory); });
 }
 
-CudaDevice::CudaDevice(int ordinal, Bytes memory)
+Device open_cuda_device(int ordinal, const CudaUserStreams& streams, const DeviceOptions& options) {
+  return Device(require_usable(ordinal, [&] {
+    require_memory({.kind = DeviceKind::kCuda, .ordinal = ordinal}, options.memory);
+    return std::make_unique<CudaDevice>(ordinal, options.memory, streams);
+  }));
+}
+
+CudaDevice::CudaDevice(int ordinal, Bytes memory, const CudaUserStreams& streams)
     : ordinal_(ordinal),
       upstream_(ordinal, memory),
       host_(ordinal, default_host_memory()),
       progress_(ordinal) {
+  require_allowed(streams, ordinal);
   for (const StreamRole role : kAllRoles) {
     streams_.at(index_of(role)) =
-        std::make_unique<CudaStream>(ordinal, OwnedCudaStream(ordinal), role, progress_);
+        std::make_unique<CudaStream>(ordinal, streams.of(role), role, progress_);
   }
   enlist();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-// The device `cuda:N`: the memory of one GPU, page-locked host memory, and four CUDA streams.
+// The device `cuda:N`: the memory of one GPU, page-locked host memory, and four CUDA streams, its
+// own or the program's.
 
 #include <array>
 #include <memory>
@@ -11,14 +12,20 @@
 #include "allocator/timeline/source.hpp"
 #include "scheduler/device/device.hpp"
 #include "scheduler/device/stream_cuda.hpp"
+#include "scheduler/device/user_streams_cuda.hpp"
 
 namespace weir {
+
+/// Throws UsageError for streams that are given twice, are of another GPU than number `ordinal`, or
+/// whose name means several.
+void require_allowed(const CudaUserStreams& streams, int ordinal);
 
 /// What open_device("cuda:N") opens. The destructor waits for all enqueued work. Thread-safe.
 class CudaDevice final : public DeviceBackend, private TimelineSource {
  public:
-  /// Opens GPU number `ordinal` with `memory` bytes; zero is all. Throws CudaError.
-  explicit CudaDevice(int ordinal, Bytes memory = {});
+  /// Opens GPU number `ordinal` with `memory` bytes; zero is all. Throws CudaError, and UsageError
+  /// for `streams` that are not allowed.
+  explicit CudaDevice(int ordinal, Bytes memory = {}, const CudaUserStreams& streams = {});
   ~CudaDevice() override { leave(); }
 
   [[nodiscard]] std::string name() const override { return "cuda:" + std::to_string(ordinal_); }

@@ -82,6 +82,14 @@ DeviceId parse_device_id(std::string_view name) {
   throw UsageError("device '" + std::string(name) + "' is not known: " + allowed_devices());
 }
 
+void require_memory(DeviceId device, Bytes memory) {
+  const KindOfDevice& kind = kind_of(device);
+  const Bytes most = kind.most_memory(device.ordinal);
+  if (memory <= most) return;
+  throw UsageError("device memory " + format_bytes(memory) + " is not allowed: at most what " +
+                   kind.owner(device.ordinal) + " has, " + format_bytes(most));
+}
+
 std::string allowed_devices() {
   std::string text;
   for (const KindOfDevice& kind : kKinds) text.append(kind.help).append(", ");

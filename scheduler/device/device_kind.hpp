@@ -56,6 +56,8 @@ struct KindOfDevice {
 [[nodiscard]] std::optional<DeviceId> find_device(std::string_view name) noexcept;
 /// The same, but throws UsageError with the names that are allowed.
 [[nodiscard]] DeviceId parse_device_id(std::string_view name);
+/// Throws UsageError if the device has less memory, or does not exist.
+void require_memory(DeviceId device, Bytes memory);
 /// Lists the names that open_device accepts, for error messages.
 [[nodiscard]] std::string allowed_devices();
 

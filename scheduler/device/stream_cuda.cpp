@@ -30,10 +30,28 @@ OwnedCudaStream::~OwnedCudaStream() {
   }
 }
 
-CudaStream::CudaStream(int device, OwnedCudaStream stream, StreamRole role, CudaProgress& progress)
-    : Stream(progress.add(stream.get(), CudaWork::kMarked, this), role),
+namespace {
+
+std::optional<OwnedCudaStream> own_unless(const std::optional<cudaStream_t>& users, int device) {
+  if (users) return std::nullopt;
+  return OwnedCudaStream(device);
+}
+
+}  // namespace
+
+CudaStream::CudaStream(int device, std::optional<cudaStream_t> users, StreamRole role,
+                       CudaProgress& progress)
+    : CudaStream(device, own_unless(users, device), users, role, progress) {}
+
+CudaStream::CudaStream(int device, std::optional<OwnedCudaStream> own,
+                       const std::optional<cudaStream_t>& users, StreamRole role,
+                       CudaProgress& progress)
+    : Stream(progress.add(own ? own->get() : *users, own ? CudaWork::kMarked : CudaWork::kShared,
+                          this),
+             role),
       device_(device),
-      stream_(std::move(stream)),
+      own_(std::move(own)),
+      stream_(own_ ? own_->get() : *users),
       followed_(progress.followed(id())),
       thread_([this] { serve(); }) {}
 
@@ -61,6 +79,7 @@ void CudaStream::await(Signal& signal) {
 std::uint64_t CudaStream::enqueue(Task& task) {
   if (followed_.lost() != cudaSuccess) throw CudaError("cudaEventQuery", followed_.lost());
   const CudaScope scope(device_);
+  followed_.require_not_captured("submit");
   followed_.expect_mark();  // nothing may fail once the task has run
   const auto since = std::chrono::steady_clock::now();
   {

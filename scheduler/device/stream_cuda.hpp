@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <thread>
 
 #include "allocator/progress/progress_cuda.hpp"
@@ -39,8 +40,10 @@ class OwnedCudaStream {
 /// task when the device is done with it. Thread-safe.
 class CudaStream final : private CudaCompletion, public Stream {
  public:
-  /// `progress` is of the same device and must outlive it.
-  CudaStream(int device, OwnedCudaStream stream, StreamRole role, CudaProgress& progress);
+  /// On `users`, which must outlive it, or on a CUDA stream of its own. `progress` is of the same
+  /// device and must outlive it.
+  CudaStream(int device, std::optional<cudaStream_t> users, StreamRole role,
+             CudaProgress& progress);
   /// Waits until its work is done or the device is lost.
   ~CudaStream() override;
 
@@ -53,13 +56,14 @@ class CudaStream final : private CudaCompletion, public Stream {
   /// gives and awaits signals does both on one stream.
   void await(Signal& signal) override;
   /// Lets the task enqueue its work, and returns the sequence that is passed once the device is
-  /// done. On a lost device throws CudaError and enqueues nothing.
+  /// done. On a lost device, and while the program captures its stream, throws CudaError and
+  /// enqueues nothing.
   std::uint64_t enqueue(Task& task);
   /// Returns when all of its tasks are told, whatever became of them.
   void drain() noexcept { followed_.drain(); }
   /// The runtime's handle that closures enqueue on.
   [[nodiscard]] cudaStream_t get() const noexcept {
-    return instead_ != nullptr ? instead_ : stream_.get();
+    return instead_ != nullptr ? instead_ : stream_;
   }
   /// Lets the running closure enqueue on `other`, to capture it there; null ends that. Its own
   /// stream must not be captured: other threads record events on it.
@@ -68,11 +72,14 @@ class CudaStream final : private CudaCompletion, public Stream {
   [[nodiscard]] std::chrono::nanoseconds busy() const noexcept { return followed_.busy(); }
 
  private:
+  CudaStream(int device, std::optional<OwnedCudaStream> own,
+             const std::optional<cudaStream_t>& users, StreamRole role, CudaProgress& progress);
   void completed(void* tag, const CudaWorkTime& time) noexcept override;
   void serve();
 
   const int device_;
-  const OwnedCudaStream stream_;
+  const std::optional<OwnedCudaStream> own_;
+  const cudaStream_t stream_;
   cudaStream_t instead_ = nullptr;  ///< only during a closure, on its thread
   FollowedCudaStream& followed_;
   std::atomic<std::uint32_t> news_{0};  ///< changes with each task; the thread sleeps on it
