@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-constexpr std::array<std::string_view, 26> kKnown{"WEIR_ALLOCATOR",
+constexpr std::array<std::string_view, 27> kKnown{"WEIR_ALLOCATOR",
                                                   "WEIR_ALLOC_LOG",
                                                   "WEIR_ALLOC_LOG_LIMIT",
                                                   "WEIR_BATCH_RANGE",
@@ -35,7 +35,8 @@ constexpr std::array<std::string_view, 26> kKnown{"WEIR_ALLOCATOR",
                                                   "WEIR_SYNC_FREE",
                                                   "WEIR_TIMELINE",
                                                   "WEIR_TIMELINE_BATCHES",
-                                                  "WEIR_TIMELINE_BUFFER"};
+                                                  "WEIR_TIMELINE_BUFFER",
+                                                  "WEIR_TORCH"};
 
 /// Prefixes of the stand-in driver, the tests and the scripts, between `weir run` and the library,
 /// and for fault-finding with CUPTI (docs/timelines.md).

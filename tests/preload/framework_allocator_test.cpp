@@ -14,6 +14,7 @@
 namespace weir::cli {
 namespace {
 
+using preload::TorchWay;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Field;
@@ -27,8 +28,11 @@ using weir::testing::message_of;
 
 using Set = std::map<std::string, std::string>;
 
+/// As `weir run --allocator` does where there is no plug.
 FrameworkAllocator choose(AllocatorMode mode, const Set& set) {
-  return choose_allocator(mode, environment_of(set));
+  const Environment environment = environment_of(set);
+  const TorchWay torch = torch_way({mode, "--allocator"}, environment).value;
+  return choose_allocator({mode, torch, {}}, environment);
 }
 FrameworkAllocator framework(const Set& set) { return choose(AllocatorMode::kFramework, set); }
 FrameworkAllocator async(const Set& set) { return choose(AllocatorMode::kAsync, set); }
@@ -74,12 +78,12 @@ TEST(FrameworkAllocator, TheLineSaysWhatEachModeCostsAndGains) {
             "allocator framework: frameworks keep their own caches and all their features; Weir "
             "serves the caches' segments and does not see single tensors (--allocator async: each "
             "tensor in stream order)");
-  EXPECT_EQ(async({}).line,
-            "allocator async: PyTorch, JAX and TensorFlow ask Weir for each tensor in stream "
-            "order, and no cache keeps freed memory; PyTorch then has no "
-            "torch.compile(mode=\"reduce-overhead\") or other CUDA-graph trees, no MemPool, no "
-            "tensors shared between processes, no memory snapshot or history (--allocator "
-            "framework has them)");
+  EXPECT_EQ(
+      async({}).line,
+      "allocator async: PyTorch, JAX and TensorFlow ask Weir for each tensor in stream "
+      "order, and no cache keeps freed memory; PyTorch then has no "
+      "torch.compile(mode=\"reduce-overhead\") or other CUDA-graph trees, no MemPool, no "
+      "tensors shared between processes, no memory snapshot or history (--torch off has them)");
 }
 
 TEST(FrameworkAllocator, TheLineSaysWhatTheUsersVariablesHaveInForce) {
@@ -130,6 +134,90 @@ TEST(FrameworkAllocator, TheLineRepeatsNoValue) {
       const std::string line = choose(mode, {{name, "\n\033[2J"}}).line;
       EXPECT_EQ(line.find_first_of("\n\033"), std::string::npos) << line;
     }
+  }
+}
+
+FrameworkAllocator with_plugs(AllocatorMode mode, TorchWay torch, const Set& set) {
+  return choose_allocator({mode, torch, {"2.9", "2.15"}}, environment_of(set));
+}
+
+TEST(FrameworkAllocator, TheLineNamesTheVersionsThatHaveAPlug) {
+  EXPECT_EQ(
+      with_plugs(AllocatorMode::kFramework, TorchWay::kPlug, {}).line,
+      "allocator framework: PyTorch 2.9 and 2.15 take each tensor from Weir and keep their "
+      "features (--torch off: PyTorch's own cache); other versions and frameworks keep their own "
+      "caches and all their features; Weir serves the caches' segments and does not see single "
+      "tensors (--allocator async: each tensor in stream order)");
+  EXPECT_THAT(with_plugs(AllocatorMode::kFramework, TorchWay::kPlug, {}).variables, IsEmpty());
+  EXPECT_EQ(with_plugs(AllocatorMode::kFramework, TorchWay::kOff, {}).line, framework({}).line);
+  EXPECT_EQ(
+      choose_allocator({AllocatorMode::kFramework, TorchWay::kPlug, {}}, environment_of({})).line,
+      framework({}).line)
+      << "without a plug PyTorch is as other frameworks";
+  EXPECT_THAT(
+      choose_allocator({AllocatorMode::kFramework, TorchWay::kPlug, {"2.15"}}, environment_of({}))
+          .line,
+      HasSubstr(": PyTorch 2.15 takes each tensor from Weir and keeps its features ("));
+}
+
+TEST(FrameworkAllocator, TheTorchWayIsOfPyTorchAlone) {
+  const auto stream_order = with_plugs(AllocatorMode::kFramework, TorchWay::kAsync, {});
+  EXPECT_THAT(stream_order.variables,
+              UnorderedElementsAre(Variable{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"},
+                                   Variable{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}));
+  EXPECT_THAT(stream_order.line,
+              AllOf(StartsWith("allocator framework: PyTorch asks Weir for each tensor in stream"),
+                    HasSubstr(kLacks), HasSubstr("; other frameworks keep their own caches")));
+  const auto plugged = with_plugs(AllocatorMode::kAsync, TorchWay::kPlug, {});
+  EXPECT_THAT(plugged.variables, Not(Contains(of_name("PYTORCH_ALLOC_CONF"))));
+  EXPECT_THAT(plugged.variables, Contains(of_name("TF_GPU_ALLOCATOR")));
+  EXPECT_EQ(
+      plugged.line,
+      "allocator async: PyTorch 2.9 and 2.15 take each tensor from Weir and keep their features "
+      "(--torch off: PyTorch's own cache); JAX and TensorFlow ask Weir for each tensor in stream "
+      "order, and no cache keeps freed memory; other versions of PyTorch keep their own cache");
+  EXPECT_THAT(with_plugs(AllocatorMode::kAsync, TorchWay::kOff, {}).line,
+              AllOf(StartsWith("allocator async: JAX and TensorFlow ask Weir"),
+                    HasSubstr("; PyTorch keeps its own cache"), Not(HasSubstr(kLacks))));
+}
+
+TEST(FrameworkAllocator, TheLineDoesNotPromiseThePlugWhereTheUsersVariablesAreAgainstIt) {
+  const auto line = [](const Set& set) {
+    return with_plugs(AllocatorMode::kFramework, TorchWay::kPlug, set).line;
+  };
+  EXPECT_THAT(line({{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}}),
+              AllOf(Not(HasSubstr("2.15")),
+                    HasSubstr("PyTorch requests each tensor in stream order"), HasSubstr(kLacks)));
+  EXPECT_THAT(
+      line({{"PYTORCH_NO_CUDA_MEMORY_CACHING", "1"}}),
+      AllOf(Not(HasSubstr("2.15")), HasSubstr("PyTorch requests each tensor and keeps no")));
+  EXPECT_THAT(
+      line({{"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"}}),
+      AllOf(HasSubstr("2.15 take each tensor"),
+            HasSubstr("; by PYTORCH_CUDA_ALLOC_CONF PyTorch maps what graphs and MemPools")));
+}
+
+TEST(FrameworkAllocator, PyTorchFollowsAnAllocatorThatIsSetUnlessTheTorchWayIsSet) {
+  struct Row {
+    Set set;
+    TorchWay way;
+    const char* source;
+  };
+  for (const Row& row : {
+           Row{{}, TorchWay::kPlug, "default"},
+           Row{{{"WEIR_ALLOCATOR", "framework"}}, TorchWay::kOff, "WEIR_ALLOCATOR"},
+           Row{{{"WEIR_ALLOCATOR", "async"}}, TorchWay::kAsync, "WEIR_ALLOCATOR"},
+           Row{{{"WEIR_TORCH", "plug"}, {"WEIR_ALLOCATOR", "framework"}},
+               TorchWay::kPlug,
+               "WEIR_TORCH"},
+           Row{{{"WEIR_TORCH", "off"}, {"WEIR_ALLOCATOR", "async"}}, TorchWay::kOff, "WEIR_TORCH"},
+           Row{{{"WEIR_TORCH", "async"}}, TorchWay::kAsync, "WEIR_TORCH"},
+       }) {
+    const Environment environment = environment_of(row.set);
+    const Setting<TorchWay> torch = torch_way(allocator_mode(environment), environment);
+    SCOPED_TRACE(::testing::PrintToString(row.set));
+    EXPECT_EQ(torch.value, row.way);
+    EXPECT_EQ(torch.source, row.source);
   }
 }
 

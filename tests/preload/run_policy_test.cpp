@@ -44,7 +44,7 @@ TEST(RunEnvironment, SetsNothingForFrameworksUnlessAsked) {
 
 TEST(RunEnvironment, HasTheVariablesOfTheAllocatorThatIsAskedFor) {
   Preload preload = kPreload;
-  preload.allocator = AllocatorMode::kAsync;
+  preload.allocator = {AllocatorMode::kAsync, preload::TorchWay::kAsync, {}};
   const Prepared prepared = environment_for(preload, environment_of({}));
   EXPECT_THAT(prepared.variables, Contains(named("LD_PRELOAD")));
   EXPECT_THAT(prepared.variables, Contains(Variable{"TF_GPU_ALLOCATOR", "cuda_malloc_async"}));

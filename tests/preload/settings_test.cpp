@@ -39,35 +39,38 @@ TEST(PreloadSettings, DefaultsAreDescribedInTheOrderOfTheStruct) {
                   "pool-large-round-size=2097152 (default)", "pool-segment-size=67108864 (default)",
                   "budget=95% (default)", "alloc-log=none (default)", "policy=throttled (default)",
                   "run-ahead=auto (default)", "sync-free=0 (default)", "max-wait=10s (default)",
-                  "spill=off (default)", "batch-range=none (default)", "nvml=budget (default)",
-                  "summary=none (default)", "timeline=none (default)", "log=warn (default)"));
+                  "spill=off (default)", "torch=plug (default)", "batch-range=none (default)",
+                  "nvml=budget (default)", "summary=none (default)", "timeline=none (default)",
+                  "log=warn (default)"));
 }
 
 TEST(PreloadSettings, EveryVariableIsReadAndNamedAsTheSource) {
-  EXPECT_THAT(described({{"WEIR_POOL", "naive"},
-                         {"WEIR_POOL_PAGE_SIZE", "8192"},
-                         {"WEIR_POOL_LARGE_ROUND_SIZE", "4MiB"},
-                         {"WEIR_BUDGET", "6GiB"},
-                         {"WEIR_ALLOC_LOG", "a.log"},
-                         {"WEIR_ALLOC_LOG_LIMIT", "2MiB"},
-                         {"WEIR_POLICY", "backstop"},
-                         {"WEIR_SYNC_FREE", "1"},
-                         {"WEIR_MAX_WAIT", "250ms"},
-                         {"WEIR_SPILL", "host"},
-                         {"WEIR_BATCH_RANGE", "step"},
-                         {"WEIR_NVML", "real"},
-                         {"WEIR_SUMMARY", "s.json"},
-                         {"WEIR_TIMELINE", "t.json"},
-                         {"WEIR_LOG", "debug"}}),
-              ::testing::ElementsAre(
-                  "pool=naive (WEIR_POOL)", "pool-page-size=8192 (WEIR_POOL_PAGE_SIZE)",
-                  "pool-large-round-size=4194304 (WEIR_POOL_LARGE_ROUND_SIZE)",
-                  "budget=6GiB (WEIR_BUDGET)", "alloc-log=a.log (WEIR_ALLOC_LOG)",
-                  "alloc-log-limit=2MiB (WEIR_ALLOC_LOG_LIMIT)", "policy=backstop (WEIR_POLICY)",
-                  "sync-free=1 (WEIR_SYNC_FREE)", "max-wait=250ms (WEIR_MAX_WAIT)",
-                  "spill=host (WEIR_SPILL)", "batch-range=step (WEIR_BATCH_RANGE)",
-                  "nvml=real (WEIR_NVML)", "summary=s.json (WEIR_SUMMARY)",
-                  "timeline=t.json (WEIR_TIMELINE)", "log=debug (WEIR_LOG)"));
+  EXPECT_THAT(
+      described({{"WEIR_POOL", "naive"},
+                 {"WEIR_POOL_PAGE_SIZE", "8192"},
+                 {"WEIR_POOL_LARGE_ROUND_SIZE", "4MiB"},
+                 {"WEIR_BUDGET", "6GiB"},
+                 {"WEIR_ALLOC_LOG", "a.log"},
+                 {"WEIR_ALLOC_LOG_LIMIT", "2MiB"},
+                 {"WEIR_POLICY", "backstop"},
+                 {"WEIR_SYNC_FREE", "1"},
+                 {"WEIR_MAX_WAIT", "250ms"},
+                 {"WEIR_SPILL", "host"},
+                 {"WEIR_TORCH", "off"},
+                 {"WEIR_BATCH_RANGE", "step"},
+                 {"WEIR_NVML", "real"},
+                 {"WEIR_SUMMARY", "s.json"},
+                 {"WEIR_TIMELINE", "t.json"},
+                 {"WEIR_LOG", "debug"}}),
+      ::testing::ElementsAre("pool=naive (WEIR_POOL)", "pool-page-size=8192 (WEIR_POOL_PAGE_SIZE)",
+                             "pool-large-round-size=4194304 (WEIR_POOL_LARGE_ROUND_SIZE)",
+                             "budget=6GiB (WEIR_BUDGET)", "alloc-log=a.log (WEIR_ALLOC_LOG)",
+                             "alloc-log-limit=2MiB (WEIR_ALLOC_LOG_LIMIT)",
+                             "policy=backstop (WEIR_POLICY)", "sync-free=1 (WEIR_SYNC_FREE)",
+                             "max-wait=250ms (WEIR_MAX_WAIT)", "spill=host (WEIR_SPILL)",
+                             "torch=off (WEIR_TORCH)", "batch-range=step (WEIR_BATCH_RANGE)",
+                             "nvml=real (WEIR_NVML)", "summary=s.json (WEIR_SUMMARY)",
+                             "timeline=t.json (WEIR_TIMELINE)", "log=debug (WEIR_LOG)"));
 }
 
 TEST(PreloadSettings, MxnetsVariablesForAGpuCountAndThoseForACpuDoNot) {
@@ -128,7 +131,9 @@ TEST(PreloadSettings, BadValuesAreRefusedInOneLineWithNameValueAndWhatIsAllowed)
         Bad{"WEIR_MAX_WAIT", "10", "10s"}, Bad{"WEIR_MAX_WAIT", "0s", "above zero"},
         Bad{"WEIR_MAX_WAIT", "3601s", "3600s"}, Bad{"WEIR_MAX_WAIT", "-1s", "above zero"},
         Bad{"WEIR_SPILL", "disk", "off or host"}, Bad{"WEIR_SPILL", "1", "off or host"},
-        Bad{"WEIR_NVML", "none", "budget or real"}, Bad{"WEIR_NVML", "Real", "budget or real"},
+        Bad{"WEIR_TORCH", "on", "plug, async or off"},
+        Bad{"WEIR_TORCH", "Plug", "plug, async or off"}, Bad{"WEIR_NVML", "none", "budget or real"},
+        Bad{"WEIR_NVML", "Real", "budget or real"},
         Bad{"WEIR_LOG", "loud", "error, warn, info or debug"}}) {
     const std::string message = message_of<UsageError>([&] {
       (void)settings_of({{bad.name, bad.value}});

@@ -75,6 +75,8 @@ TEST(WeirBadInput, EachFlag) {
   expect_run_refused({"--batch-range", ""}, "--batch-range='' is not allowed");
   expect_run_refused({"--allocator", "native"},
                      "--allocator='native' is not allowed: framework or async");
+  expect_run_refused({"--torch", "native"}, "--torch='native' is not allowed: plug, async or off");
+  expect_run_refused({"--torch", ""}, "--torch='' is not allowed");
   expect_run_refused({"--allocator", ""}, "--allocator='' is not allowed");
   expect_run_refused({"--max-wait", "10"}, "--max-wait='10' is not allowed");
   expect_run_refused({"--spill", "disk"}, "--spill='disk' is not allowed: off or host");
@@ -85,7 +87,7 @@ TEST(WeirBadInput, EachVariable) {
   for (const char* name :
        {"WEIR_BUDGET", "WEIR_POLICY", "WEIR_RUN_AHEAD", "WEIR_POOL", "WEIR_POOL_PAGE_SIZE",
         "WEIR_POOL_LINEAR_CUTOFF", "WEIR_POOL_LARGE_ROUND_SIZE", "WEIR_ALLOC_LOG_LIMIT",
-        "WEIR_SYNC_FREE", "WEIR_MAX_WAIT", "WEIR_NVML", "WEIR_SPILL", "WEIR_LOG",
+        "WEIR_SYNC_FREE", "WEIR_MAX_WAIT", "WEIR_NVML", "WEIR_SPILL", "WEIR_TORCH", "WEIR_LOG",
         "WEIR_ALLOCATOR"}) {
     const std::string named = std::string(name) + "='bad' is not allowed";
     expect_run_refused({}, named, {{name, "bad"}});

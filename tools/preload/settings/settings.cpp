@@ -126,6 +126,25 @@ SpillTo parse_spill(std::string_view name, std::string_view text) {
   refuse(name, text, "off or host");
 }
 
+std::string_view to_string(TorchWay way) noexcept {
+  switch (way) {
+    case TorchWay::kPlug:
+      return "plug";
+    case TorchWay::kAsync:
+      return "async";
+    case TorchWay::kOff:
+      break;
+  }
+  return "off";
+}
+
+TorchWay parse_torch_way(std::string_view name, std::string_view text) {
+  for (const TorchWay way : {TorchWay::kPlug, TorchWay::kAsync, TorchWay::kOff}) {
+    if (text == to_string(way)) return way;
+  }
+  refuse(name, text, "plug, async or off");
+}
+
 std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text) {
   if (const auto time = parse_time(text)) return *time;
   refuse(name, text, "a time above zero and up to 3600s, such as 10s (units s, ms, us)");
@@ -154,6 +173,7 @@ Settings Settings::from_environment(const Environment& environment) {
   read_setting(settings.sync_free, environment, {"WEIR_SYNC_FREE"}, parse_switch);
   read_setting(settings.max_wait, environment, {"WEIR_MAX_WAIT"}, parse_max_wait);
   read_setting(settings.spill, environment, {"WEIR_SPILL"}, parse_spill);
+  read_setting(settings.torch, environment, {"WEIR_TORCH"}, parse_torch_way);
   read_setting(settings.batch_range, environment, {"WEIR_BATCH_RANGE"}, parse_text);
   read_setting(settings.nvml, environment, {"WEIR_NVML"}, parse_nvml);
   read_setting(settings.summary, environment, {"WEIR_SUMMARY"}, parse_log);
@@ -172,6 +192,7 @@ std::vector<SettingLine> describe(const Settings& settings) {
   lines.add("sync-free", settings.sync_free.value ? "1" : "0", settings.sync_free);
   lines.add("max-wait", format_time(settings.max_wait.value), settings.max_wait);
   lines.add("spill", std::string(to_string(settings.spill.value)), settings.spill);
+  lines.add("torch", std::string(to_string(settings.torch.value)), settings.torch);
   lines.add("batch-range", or_none(settings.batch_range.value), settings.batch_range);
   lines.add("nvml", std::string(to_string(settings.nvml.value)), settings.nvml);
   lines.add("summary", or_none(settings.summary.value), settings.summary);

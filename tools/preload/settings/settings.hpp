@@ -35,6 +35,16 @@ enum class SpillTo : std::uint8_t {
 /// Parses `off` or `host`. Otherwise throws UsageError.
 [[nodiscard]] SpillTo parse_spill(std::string_view name, std::string_view text);
 
+/// How PyTorch allocates.
+enum class TorchWay : std::uint8_t {
+  kPlug,   ///< Weir's plug takes its allocator's place, if there is one for its version
+  kAsync,  ///< each tensor from the driver in stream order, as PyTorch's variables ask it to
+  kOff,    ///< by its own allocator, whose segments Weir serves
+};
+[[nodiscard]] std::string_view to_string(TorchWay way) noexcept;
+/// Parses `plug`, `async` or `off`. Otherwise throws UsageError.
+[[nodiscard]] TorchWay parse_torch_way(std::string_view name, std::string_view text);
+
 struct Settings {
   PoolOptions pool;  ///< WEIR_POOL, WEIR_BUDGET (per device), and so on
   /// True if WEIR_POOL is `auto` or unset: two pools, `pool.kind` for cuMemAlloc and another for
@@ -49,6 +59,9 @@ struct Settings {
       Setting<std::chrono::nanoseconds>::by_default(std::chrono::seconds(10));
   /// WEIR_SPILL, `off` or `host`.
   Setting<SpillTo> spill = Setting<SpillTo>::by_default(SpillTo::kNowhere);
+  /// WEIR_TORCH, `plug`, `async` or `off`. The library knows `plug` alone: `weir run` sets
+  /// PyTorch's variables for `async`.
+  Setting<TorchWay> torch = Setting<TorchWay>::by_default(TorchWay::kPlug);
   /// WEIR_BATCH_RANGE: an NVTX range of this name is a batch; none when empty.
   Setting<std::string> batch_range = Setting<std::string>::by_default({});
   /// WEIR_NVML, `budget` or `real`.

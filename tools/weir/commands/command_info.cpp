@@ -33,7 +33,12 @@ Info find_info() {
   warn_of_unknown_variables(environ);
   if (!named.value.empty()) (void)require_library(named);
   Setting<AllocatorMode> allocator = allocator_mode(environment);
-  std::string line = choose_allocator(allocator.value, environment).line;
+  settings.torch = torch_way(allocator, environment);
+  std::string line = choose_allocator({.mode = allocator.value,
+                                       .torch = settings.torch.value,
+                                       .plugs = plugs_beside(library.value)},
+                                      environment)
+                         .line;
   return {.driver = ask_driver(),
           .library = std::move(library),
           .settings = std::move(settings),

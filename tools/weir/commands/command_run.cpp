@@ -135,9 +135,14 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   // The program gets our WEIR_SUMMARY; the user's is for us.
   const Environment with_flags = overlaid(environment, preload.flags);
   const preload::Settings settings = check_settings(with_flags);
-  preload.allocator = allocator_mode(with_flags).value;
+  const Setting<AllocatorMode> allocator = allocator_mode(with_flags);
+  const Setting<preload::TorchWay> torch = torch_way(allocator, with_flags);
+  if (torch.source == allocator.source && torch.source != "default") {
+    preload.flags.push_back({"WEIR_TORCH", std::string(to_string(torch.value))});
+  }
   preload.batch_range = !settings.batch_range.value.empty();
   preload.library = require_library(flags.library(environment));
+  preload.allocator = {allocator.value, torch.value, plugs_beside(preload.library)};
   const std::string path = find_program(words.front(), environment);
   const Started started = check_program(path, words, environment);
   const Setting<std::string> json = flags.json(environment);

@@ -32,6 +32,11 @@ RunFlags::RunFlags(CommandLine& line) {
   add("--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
       "framework (default): frameworks keep their own allocators; async: they allocate each tensor "
       "in stream order, and PyTorch loses some features");
+  add("--torch", "WEIR_TORCH", check_with<preload::parse_torch_way>,
+      "plug (default without --allocator): Weir's plug is PyTorch's allocator, with all its "
+      "features, "
+      "where there is one for its version; async: as --allocator async, for PyTorch alone; off: "
+      "PyTorch's own");
   add("--batch-range", "WEIR_BATCH_RANGE", take_any, "an NVTX range of this name is a batch");
   line.add("--sync-free", sync_free_,
            "cuMemFree waits for the device, for programs that rely on it (WEIR_SYNC_FREE)");

@@ -15,7 +15,7 @@ struct Preload {
   std::string library;       ///< its path
   std::string summary;       ///< for WEIR_SUMMARY
   bool batch_range = false;  ///< batches are marked by NVTX ranges
-  AllocatorMode allocator = AllocatorMode::kFramework;
+  Choice allocator = {};
   std::vector<Variable> flags;  ///< set by flags
 };
 

@@ -6,6 +6,9 @@
 #include "tools/weir/run/frameworks.hpp"
 
 namespace weir::cli {
+
+using preload::TorchWay;
+
 namespace {
 
 /// By default JAX takes three quarters of the memory at its start and divides it itself.
@@ -18,17 +21,17 @@ constexpr const char* kTorchLacks =
     "PyTorch then has no torch.compile(mode=\"reduce-overhead\") or other CUDA-graph trees, no "
     "MemPool, no tensors shared between processes, no memory snapshot or history";
 
-std::vector<Variable> to_set(AllocatorMode mode, const Environment& environment) {
+std::vector<Variable> to_set(const Choice& choice, const Environment& environment) {
   std::vector<Variable> variables;
-  if (mode == AllocatorMode::kFramework) return variables;
   const auto unset = [&](const char* name) {
     const char* const value = environment(name);
     return value == nullptr || *value == '\0';
   };
   // Set both or neither: otherwise ours would hide the user's.
-  if (unset(kTorchOlder) && unset(kTorchNewer)) {
+  if (choice.torch == TorchWay::kAsync && unset(kTorchOlder) && unset(kTorchNewer)) {
     for (const char* name : {kTorchNewer, kTorchOlder}) variables.push_back({name, kTorchAsync});
   }
+  if (choice.mode == AllocatorMode::kFramework) return variables;
   for (const auto& [name, value] : kAsyncUnlessSet) {
     if (unset(name)) variables.push_back({name, value});
   }
@@ -76,34 +79,81 @@ std::string does(Way way) {
   return "allocates as this setting says";
 }
 
-/// Describes what the mode does.
-std::string of_mode(AllocatorMode mode, const Frameworks& frameworks) {
-  if (mode == AllocatorMode::kFramework) {
-    return "frameworks keep their own caches and all their features; Weir serves the caches' "
-           "segments and does not see single tensors (--allocator async: each tensor in stream "
-           "order)";
-  }
+/// Whether the plug is in force, for the versions that have one.
+bool is_plugged(const Choice& choice, const Frameworks& frameworks) {
+  const Way way = frameworks.front().way;
+  return choice.torch == TorchWay::kPlug && !choice.plugs.empty() &&
+         (way == Way::kCache || way == Way::kHandles);
+}
+
+/// `PyTorch 2.9 and 2.15 take each tensor from Weir`.
+std::string of_plug(const Choice& choice) {
+  const std::vector<std::string_view> versions(choice.plugs.begin(), choice.plugs.end());
+  const bool one = versions.size() == 1;
+  return std::string(kPyTorch) + " " + listed(versions) + (one ? " takes" : " take") +
+         " each tensor from Weir and " + (one ? "keeps its" : "keep their") +
+         " features (--torch off: PyTorch's own cache)";
+}
+
+bool is_torch(const InForce& one) { return one.framework == std::string_view(kPyTorch); }
+
+/// Returns how the modes have a framework allocate without a plug.
+Way wanted(const Choice& choice, const InForce& one) {
+  const bool async =
+      is_torch(one) ? choice.torch == TorchWay::kAsync : choice.mode == AllocatorMode::kAsync;
+  return async ? Way::kStreamOrder : Way::kCache;
+}
+
+/// `PyTorch and JAX ask Weir for each tensor in stream order`; empty if the modes want it of none.
+std::string in_stream_order(const Choice& choice, const Frameworks& frameworks) {
   std::vector<std::string_view> names;
   for (const InForce& one : frameworks) {
-    if (one.way == Way::kStreamOrder) names.emplace_back(one.framework);
+    if (one.way == Way::kStreamOrder && wanted(choice, one) == one.way) {
+      names.emplace_back(one.framework);
+    }
   }
-  if (names.empty()) return "nothing to set: your variables decide";
+  if (names.empty()) return {};
   std::string text = listed(names) + (names.size() == 1 ? " asks" : " ask") +
                      " Weir for each tensor in stream order, and no cache keeps freed memory";
   if (names.front() != kPyTorch) return text;
-  return text + "; " + kTorchLacks + " (--allocator framework has them)";
+  return text + "; " + kTorchLacks + " (--torch off has them)";
 }
 
-/// Describes a framework that the user's variables, not the mode, decide.
-std::string by_user(AllocatorMode mode, const InForce& one) {
-  const Way of_mode = mode == AllocatorMode::kAsync ? Way::kStreamOrder : Way::kCache;
-  if (one.way == of_mode || one.variable == nullptr) return {};
+/// Describes what the modes do.
+std::string of_modes(const Choice& choice, const Frameworks& frameworks) {
+  const bool plugged = is_plugged(choice, frameworks);
+  std::string text = in_stream_order(choice, frameworks);
+  if (plugged) text = of_plug(choice) + (text.empty() ? "" : "; ") + text;
+  if (choice.mode == AllocatorMode::kAsync) {
+    if (text.empty()) return "nothing to set: your variables decide";
+    const InForce& torch = frameworks.front();
+    if (torch.way != Way::kCache || wanted(choice, torch) != torch.way) return text;
+    return text + (plugged ? "; other versions of PyTorch keep their own cache"
+                           : "; PyTorch keeps its own cache");
+  }
+  constexpr std::string_view kOwn =
+      " keep their own caches and all their features; Weir serves the caches' segments and does "
+      "not "
+      "see single tensors (--allocator async: each tensor in stream order)";
+  const std::string_view who = plugged        ? "; other versions and frameworks"
+                               : text.empty() ? "frameworks"
+                                              : "; other frameworks";
+  return text.append(who).append(kOwn);
+}
+
+/// Describes a framework that the user's variables, not the modes, decide.
+std::string by_user(const Choice& choice, const InForce& one, bool plugged) {
+  if (one.way == wanted(choice, one) || one.variable == nullptr) return {};
   const std::string_view name = one.variable;
   std::string text = "; by ";
   text.append(name).append(name == kTorchNewer ? " (read from 2.9 on) " : " ");
+  if (is_torch(one) && plugged) {
+    return text +
+           "PyTorch maps what graphs and MemPools keep by handles, which Weir counts but does "
+           "not serve";
+  }
   text.append(one.framework).append(" ").append(does(one.way));
-  const bool lacks = one.framework == std::string_view(kPyTorch) && one.way == Way::kStreamOrder;
-  return lacks ? text + "; " + kTorchLacks : text;
+  return is_torch(one) && one.way == Way::kStreamOrder ? text + "; " + kTorchLacks : text;
 }
 
 }  // namespace
@@ -125,11 +175,24 @@ Setting<AllocatorMode> allocator_mode(const Environment& environment) {
   return setting;
 }
 
-FrameworkAllocator choose_allocator(AllocatorMode mode, const Environment& environment) {
-  FrameworkAllocator chosen{.variables = to_set(mode, environment), .line = {}};
+Setting<TorchWay> torch_way(const Setting<AllocatorMode>& allocator,
+                            const Environment& environment) {
+  auto setting = Setting<TorchWay>::by_default(TorchWay::kPlug);
+  if (allocator.source != "default") {
+    const bool async = allocator.value == AllocatorMode::kAsync;
+    setting = {async ? TorchWay::kAsync : TorchWay::kOff, allocator.source};
+  }
+  read_setting(setting, environment, {"WEIR_TORCH"}, preload::parse_torch_way);
+  return setting;
+}
+
+FrameworkAllocator choose_allocator(const Choice& choice, const Environment& environment) {
+  FrameworkAllocator chosen{.variables = to_set(choice, environment), .line = {}};
   const Frameworks frameworks = in_force(chosen.variables, environment);
-  chosen.line = "allocator " + std::string(to_string(mode)) + ": " + of_mode(mode, frameworks);
-  for (const InForce& one : frameworks) chosen.line += by_user(mode, one);
+  const bool plugged = is_plugged(choice, frameworks);
+  chosen.line =
+      "allocator " + std::string(to_string(choice.mode)) + ": " + of_modes(choice, frameworks);
+  for (const InForce& one : frameworks) chosen.line += by_user(choice, one, plugged);
   return chosen;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/base/setting.hpp"
+#include "tools/preload/settings/settings.hpp"
 #include "tools/weir/run/variable.hpp"
 
 namespace weir::cli {
@@ -24,6 +25,18 @@ enum class AllocatorMode {
 /// WEIR_ALLOCATOR. Throws UsageError for a bad value.
 [[nodiscard]] Setting<AllocatorMode> allocator_mode(const Environment& environment);
 
+/// Returns how PyTorch allocates: by WEIR_TORCH where it is set, else as an `allocator` that was
+/// set has it for every framework (async, or its own), else by the plug. Throws UsageError for a
+/// bad value.
+[[nodiscard]] Setting<preload::TorchWay> torch_way(const Setting<AllocatorMode>& allocator,
+                                                   const Environment& environment);
+
+struct Choice {
+  AllocatorMode mode = AllocatorMode::kFramework;      ///< of the other frameworks
+  preload::TorchWay torch = preload::TorchWay::kPlug;  ///< of PyTorch
+  std::vector<std::string> plugs;  ///< the versions of PyTorch that the library has plugs for
+};
+
 struct FrameworkAllocator {
   std::vector<Variable> variables;  ///< to be set, each name once
   /// One line for people, without a newline: what is in force, and its cost or gain. Reads the
@@ -32,7 +45,7 @@ struct FrameworkAllocator {
 };
 
 /// For a program in `environment`. Framework settings of the user stay.
-[[nodiscard]] FrameworkAllocator choose_allocator(AllocatorMode mode,
+[[nodiscard]] FrameworkAllocator choose_allocator(const Choice& choice,
                                                   const Environment& environment);
 
 }  // namespace weir::cli

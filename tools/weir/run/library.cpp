@@ -5,6 +5,7 @@
 #include <optional>
 #include <system_error>
 
+#include "tools/preload/torch/plug_file.hpp"
 #include "tools/weir/run/elf.hpp"
 
 namespace weir::cli {
@@ -82,6 +83,10 @@ std::string require_library(const Setting<std::string>& named) {
     refuse(library.source, named.value.empty() ? library.value : named.value, *why);
   }
   return library.value;
+}
+
+std::vector<std::string> plugs_beside(const std::string& library) {
+  return preload::versions_of_plugs_in(fs::path(library).parent_path().string());
 }
 
 }  // namespace weir::cli

@@ -3,6 +3,7 @@
 // Finds the library to preload and checks it.
 
 #include <string>
+#include <vector>
 
 #include "allocator/base/setting.hpp"
 
@@ -16,6 +17,9 @@ namespace weir::cli {
 /// Like locate_library, but absolute and checked for preloading. Throws UsageError of one line
 /// otherwise.
 [[nodiscard]] std::string require_library(const Setting<std::string>& named);
+
+/// Returns the versions of PyTorch, the oldest first, for which plugs lie beside the library.
+[[nodiscard]] std::vector<std::string> plugs_beside(const std::string& library);
 
 /// WEIR_LIBRARY; empty if not set.
 [[nodiscard]] Setting<std::string> named_library(const Environment& environment);
