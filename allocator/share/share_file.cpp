@@ -74,14 +74,14 @@ void note_closed(int descriptor) noexcept {
   }
 }
 
-[[noreturn]] void refuse_share(const ShareId& id, std::string_view why) {
+[[noreturn]] void refuse_file(const ShareId& id, std::string_view why) {
   throw UsageError("the share '" + id.name + "' is refused: " + id.path() + ": " +
                    std::string(why));
 }
 
 [[noreturn]] void refuse_call(const ShareId& id, std::string_view call) {
   const int error = errno;
-  refuse_share(id, std::string(call) + ": " + std::generic_category().message(error));
+  refuse_file(id, std::string(call) + ": " + std::generic_category().message(error));
 }
 
 bool set_lock(int descriptor, std::size_t byte, short type) noexcept {
@@ -168,7 +168,7 @@ void check_file(const ShareId& id, int descriptor) {
   struct stat found {};
   if (fstat(descriptor, &found) != 0) refuse_call(id, "stat");
   if (const std::string fault = fault_of_file(found, id.owner); !fault.empty()) {
-    refuse_share(id, fault);
+    refuse_file(id, fault);
   }
   const auto size = static_cast<std::uint64_t>(found.st_size);
   std::string fault = fault_of_header(id, descriptor, size);
@@ -177,7 +177,7 @@ void check_file(const ShareId& id, int descriptor) {
   const bool locked = set_lock_within(descriptor, F_RDLCK, kPatience);
   fault = fault_of_header(id, descriptor, size);
   if (locked) (void)set_lock(descriptor, 0, F_UNLCK);
-  if (!fault.empty()) refuse_share(id, fault + "; remove it if no program uses it");
+  if (!fault.empty()) refuse_file(id, fault + "; remove it if no program uses it");
 }
 
 /// The file has no name until it is complete, so nobody sees a part of it, and a process that is
@@ -269,13 +269,13 @@ ShareFile ShareFile::open(const ShareId& id, Bytes budget) {
     if (descriptor < 0) refuse_call(id, "open");
     if (!note_open(descriptor)) {
       close(descriptor);
-      refuse_share(id, "this process has too many shares");
+      refuse_file(id, "this process has too many shares");
     }
     ShareFile file(id, descriptor);
     check_file(id, descriptor);
     return file;
   }
-  refuse_share(id, "it is removed again and again");
+  refuse_file(id, "it is removed again and again");
 }
 
 ShareFile ShareFile::open_to_look(const ShareId& id) {
@@ -283,7 +283,7 @@ ShareFile ShareFile::open_to_look(const ShareId& id) {
   if (descriptor < 0) refuse_call(id, "open");
   if (!note_open(descriptor)) {
     close(descriptor);
-    refuse_share(id, "this process has too many shares");
+    refuse_file(id, "this process has too many shares");
   }
   ShareFile file(id, descriptor);
   check_file(id, descriptor);

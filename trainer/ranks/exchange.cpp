@@ -5,17 +5,13 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
+#include "trainer/ranks/seconds.hpp"
 #include "trainer/ranks/shards.hpp"
 
 namespace weir {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string seconds(std::chrono::nanoseconds time) {
-  const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(time).count() / 100;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
-}
 
 /// Polls often at first, since most waits are short, and then leaves the processor to other ranks.
 void pause(int polls) {
@@ -59,11 +55,11 @@ void Exchange::wait() {
       warned = true;
       log(LogLevel::kWarn, "rank " + std::to_string(transport_.rank()) + " waits for " +
                                late_ranks() + " in " + std::string(call_) + " since " +
-                               seconds(patience_.warn_after));
+                               in_seconds(patience_.warn_after));
     }
     if (waited >= patience_.give_up_after) {
       give_up_("waited for " + late_ranks() + " in " + std::string(call_) + " for " +
-               seconds(patience_.give_up_after));
+               in_seconds(patience_.give_up_after));
     }
   }
 }

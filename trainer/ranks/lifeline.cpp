@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "trainer/ranks/seconds.hpp"
 
 namespace weir {
 namespace {
@@ -20,11 +21,6 @@ using Clock = Socket::Clock;
 /// How long a rank that leaves waits for the others' goodbyes, so that its own arrives: a
 /// connection closed with unread bytes loses what was sent last.
 constexpr std::chrono::seconds kGoodbye{5};
-
-std::string seconds(std::chrono::nanoseconds time) {
-  const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(time).count() / 100;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
-}
 
 }  // namespace
 
@@ -78,7 +74,7 @@ bool Lifeline::beat() {
   for (auto& [other, link] : links_) {
     if (link.left) continue;
     if (static_cast<std::int64_t>(link.silent++) * options_.beat >= options_.dead_after) {
-      return lost(other, "has not answered for " + seconds(options_.dead_after));
+      return lost(other, "has not answered for " + in_seconds(options_.dead_after));
     }
   }
   return true;
