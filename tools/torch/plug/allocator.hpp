@@ -35,7 +35,7 @@ class WeirAllocator final : public NativeAllocator {
  public:
   /// `native` is PyTorch's own and not in use yet; `deleter` is its.
   WeirAllocator(NativeAllocator& native, c10::DeleterFnPtr deleter, WeirCalls weir) noexcept
-      : native_(native), native_deleter_(deleter), weir_(weir) {}
+      : native_(native), native_deleter_(deleter), weir_(weir), recorder_(native) {}
   // Is not called. The base's destructor would bring the table of its inline functions along, and
   // one of those calls the CUDA runtime.
   ~WeirAllocator() override { std::terminate(); }
@@ -110,7 +110,7 @@ class WeirAllocator final : public NativeAllocator {
   std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) override;
 #endif
 
-  // History, snapshots and observers: history.cpp.
+  // History, snapshots and observers: history.cpp and snapshot.cpp.
   native_api::SnapshotInfo snapshot(WEIR_TORCH_SNAPSHOT) override;
   bool isHistoryEnabled() override;
   void recordHistory(bool enabled, native_api::CreateContextFn context, std::size_t most_entries,
@@ -169,6 +169,8 @@ class WeirAllocator final : public NativeAllocator {
   /// What native does as well before it gives up. Returns null if it did not help.
   [[nodiscard]] void* make_room_and_retry(Device& of, const Block& block);
   [[noreturn]] void fail(Device& of, const Block& block);
+  /// Adds the segments of Weir's memory on `device`.
+  void add_segments(c10::DeviceIndex device, std::vector<native_api::SegmentInfo>& segments);
   /// Returns `pointer`, which came from native, with our deleter.
   [[nodiscard]] c10::DataPtr rewrapped(c10::DataPtr pointer) const;
 

@@ -43,8 +43,8 @@ void WeirAllocator::cacheInfo(c10::DeviceIndex device, std::size_t* largest) {
   native_.cacheInfo(device, largest);
 }
 
-// Weir's budget limits all memory of the process on a device, so native's segments and cached memory
-// count as well.
+// Weir's budget limits all memory of the process on a device, so native's segments and cached
+// memory count as well.
 void WeirAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) {
   Device& of = device_of(device);
   const std::lock_guard lock(of.fraction_mutex);

@@ -49,10 +49,11 @@ void WeirAllocator::fail(Device& of, const Block& block) {
   of.counters.count_failure();
   const weir_memory weir = memory_of(block.device);
   const DeviceMemory memory = memory_of_current_device();
-  recorder_.on_failure(block, memory.total, memory.free);
   const auto in_pools =
       static_cast<std::uint64_t>(native_.getDeviceStats(block.device).allocated_bytes[0].current);
   const auto tensors = static_cast<std::uint64_t>(of.counters.read().bytes[0].current);
+  recorder_.on_failure(block, memory.total, memory.free,
+                       static_cast<std::int64_t>(tensors + in_pools));
   const Shortage shortage{block.device,       block.bytes, memory.total,  memory.free,
                           tensors + in_pools, in_pools,    weir.reserved, weir.budget,
                           weir.awaiting,      weir.cached, weir.passed};

@@ -36,6 +36,7 @@
 #define WEIR_TORCH_HAS_CAPTURE_MARKS WEIR_TORCH_FROM(13)    // markCaptureBegin
 #define WEIR_TORCH_HAS_FIXED_ADDRESS WEIR_TORCH_FROM(13)    // allocateWithAddress
 #define WEIR_TORCH_HAS_MEMORY_NOTES WEIR_TORCH_FROM(14)     // annotateMemory
+#define WEIR_TORCH_HAS_SKIPPED_ACTIONS WEIR_TORCH_FROM(11)  // parseTraceEntryAction
 // ensureExistsAndIncrefPool, which createOrIncrefPool replaced.
 #define WEIR_TORCH_HAS_ENSURE_POOL (WEIR_TORCH_FROM(6) && !WEIR_TORCH_FROM(8))
 
@@ -81,6 +82,13 @@
 #define WEIR_TORCH_USE_ON_OOM_MORE
 #define WEIR_TORCH_USE_ON_OOM_MORE_PASSED
 #define WEIR_TORCH_POOL_ALLOCATOR ::c10::cuda::CUDACachingAllocator::CUDAAllocator*
+#endif
+
+// What an entry of a history has before its time.
+#if WEIR_TORCH_FROM(8)
+#define WEIR_TORCH_DEFAULT_POOL c10::cuda::MempoolId_t{0, 0},
+#else
+#define WEIR_TORCH_DEFAULT_POOL
 #endif
 
 namespace weir::torch_plug {

@@ -1,0 +1,64 @@
+#pragma once
+
+// Weir's memory as a snapshot shows it: segments whose pieces follow each other without a gap.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tools/preload/borders/weir.h"
+
+namespace weir::torch_plug {
+
+/// A piece of a segment.
+template <typename Block>
+struct Piece {
+  weir_block memory;
+  const Block* block;  ///< the tensor's; null if it is free
+};
+
+/// Pieces without a gap between them, at least one.
+template <typename Block>
+using Pieces = std::vector<Piece<Block>>;
+
+/// Returns the memory in `memory`, which is sorted by address, segment by segment. `find` returns
+/// the block at an address, or null. Allocated memory without a block is another user's of Weir:
+/// native's segments or another library's. It is left out and ends a segment, which may go on
+/// behind it.
+template <typename Block, typename Find>
+[[nodiscard]] std::vector<Pieces<Block>> segments_of(std::span<const weir_block> memory,
+                                                     Find find) {
+  std::vector<Pieces<Block>> segments;
+  std::uint64_t end = 0;      // of the piece before
+  std::uint64_t segment = 0;  // its segment, as Weir sees it
+  for (const weir_block& each : memory) {
+    const bool allocated = each.state == WEIR_ALLOCATED;
+    const Block* const block = allocated ? find(each.address) : nullptr;
+    if (allocated && block == nullptr) continue;
+    if (segments.empty() || each.address != end || each.segment != segment) {
+      segments.emplace_back();
+    }
+    segments.back().push_back({each, block});
+    end = each.address + each.size;
+    segment = each.segment;
+  }
+  return segments;
+}
+
+/// Returns all blocks that `list` has, which fills up to a number of them and returns how many
+/// there are, as weir_blocks does.
+template <typename List>
+[[nodiscard]] std::vector<weir_block> all_of(const List& list) {
+  constexpr std::size_t kMore = 64;  // for those that come between the calls
+  std::vector<weir_block> memory;
+  std::size_t there = list(memory.data(), memory.size());
+  while (there > memory.size()) {
+    memory.resize(there + kMore);
+    there = list(memory.data(), memory.size());
+  }
+  memory.resize(there);
+  return memory;
+}
+
+}  // namespace weir::torch_plug
