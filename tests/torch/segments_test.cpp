@@ -78,5 +78,17 @@ TEST(TorchSegments, AreReadWholeThoughTheyBecomeMore) {
   EXPECT_EQ(memory.back().address, there.size() - 1);
 }
 
+TEST(TorchSegments, AreSplitWhereFreeBlocksLieBesideOthers) {
+  const std::vector<weir_block> memory{
+      block(0, 0, 10, kTensor),        block(0, 10, 5, WEIR_CACHED),
+      block(0, 15, 7, WEIR_CACHED),    block(100, 100, 20, WEIR_CACHED),  // free as a whole
+      block(200, 200, 3, WEIR_CACHED), block(200, 203, 4, WEIR_AWAITING)};
+  const torch_plug::SegmentFigures found = torch_plug::figures_of(memory);
+  EXPECT_EQ(found.segments, 3);
+  EXPECT_EQ(found.split_blocks, 3);
+  EXPECT_EQ(found.split_bytes, 15);
+  EXPECT_EQ(torch_plug::figures_of({}).segments, 0);
+}
+
 }  // namespace
 }  // namespace weir::testing

@@ -2,6 +2,7 @@
 
 // Weir's memory as a snapshot shows it: segments whose pieces follow each other without a gap.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -44,6 +45,33 @@ template <typename Block, typename Find>
     segment = each.segment;
   }
   return segments;
+}
+
+struct SegmentFigures {
+  std::int64_t segments = 0;
+  std::int64_t split_blocks = 0;  ///< free blocks in segments that are not free as a whole
+  std::int64_t split_bytes = 0;
+};
+
+/// Counts the segments in `memory`, which is sorted by address, and what native would call inactive
+/// and split in them.
+[[nodiscard]] inline SegmentFigures figures_of(std::span<const weir_block> memory) {
+  const auto is_free = [](const weir_block& block) { return block.state == WEIR_CACHED; };
+  SegmentFigures sum;
+  for (auto first = memory.begin(); first != memory.end();) {
+    const auto last = std::find_if(first, memory.end(), [first](const weir_block& block) {
+      return block.segment != first->segment;
+    });
+    const bool split = !std::all_of(first, last, is_free);
+    for (auto block = first; split && block != last; ++block) {
+      if (!is_free(*block)) continue;
+      ++sum.split_blocks;
+      sum.split_bytes += static_cast<std::int64_t>(block->size);
+    }
+    ++sum.segments;
+    first = last;
+  }
+  return sum;
 }
 
 /// Returns all blocks that `list` has, which fills up to a number of them and returns how many

@@ -78,13 +78,13 @@ void* WeirAllocator::obtain_from_weir(c10::DeviceIndex device, std::size_t bytes
                                       cudaStream_t stream) {
   Device& of = device_of(device);
   const Block block{rounded(bytes), bytes, stream, recorder_.context(), device};
-  void* address = weir_.allocate(static_cast<ssize_t>(block.bytes), device, stream);
+  void* address = weir_allocate(device, block.bytes, stream);
   if (C10_UNLIKELY(address == nullptr)) address = make_room_and_retry(of, block);
   if (C10_UNLIKELY(address == nullptr)) fail(of, block);
   try {
     blocks_.insert(address, block);
   } catch (...) {
-    weir_.free(address, 0, device, stream);
+    weir_free(device, address, stream);
     throw;
   }
   try {
@@ -109,7 +109,7 @@ void WeirAllocator::raw_delete(void* pointer) {
   Device& of = device_of(block->device);
   recorder_.on_free(pointer, *block, of.counters.remove(block->bytes, block->requested));
   // Last: from here on another thread may get the same address.
-  weir_.free(pointer, 0, block->device, block->stream);
+  weir_free(block->device, pointer, block->stream);
 }
 
 void WeirAllocator::recordStream(const c10::DataPtr& pointer, c10::cuda::CUDAStream stream) {
@@ -117,7 +117,7 @@ void WeirAllocator::recordStream(const c10::DataPtr& pointer, c10::cuda::CUDAStr
   if (!pointer || pointer.get_deleter() != &delete_block) return;
   cudaStream_t own = nullptr;
   if (blocks_.with(pointer.get(), [&own](const Block& block) { own = block.stream; })) {
-    if (own != stream.stream()) weir_.record_use(pointer.get(), stream.stream());
+    if (own != stream.stream()) weir_record_use(pointer.get(), stream.stream());
     return;
   }
   // Native asks for its own deleter. Without a context nothing is deleted.

@@ -22,20 +22,20 @@
 #include <utility>
 #include <vector>
 
+#include "tools/preload/borders/weir.h"
 #include "tools/torch/books/live_blocks.hpp"
 #include "tools/torch/books/routes.hpp"
 #include "tools/torch/books/statistics.hpp"
 #include "tools/torch/plug/recorder.hpp"
 #include "tools/torch/plug/versions.hpp"
-#include "tools/torch/plug/weir_calls.hpp"
 
 namespace weir::torch_plug {
 
 class WeirAllocator final : public NativeAllocator {
  public:
   /// `native` is PyTorch's own and not in use yet; `deleter` is its.
-  WeirAllocator(NativeAllocator& native, c10::DeleterFnPtr deleter, WeirCalls weir) noexcept
-      : native_(native), native_deleter_(deleter), weir_(weir), recorder_(native) {}
+  WeirAllocator(NativeAllocator& native, c10::DeleterFnPtr deleter) noexcept
+      : native_(native), native_deleter_(deleter), recorder_(native) {}
   // Is not called. The base's destructor would bring the table of its inline functions along, and
   // one of those calls the CUDA runtime.
   ~WeirAllocator() override { std::terminate(); }
@@ -150,15 +150,7 @@ class WeirAllocator final : public NativeAllocator {
   /// What is known of a device that PyTorch may use.
   struct Device {
     Counters counters;
-    std::mutex fraction_mutex;
-    std::uint64_t budget = 0;  ///< before a fraction was set; 0 if none was; guarded by that
-    std::atomic<std::int64_t> most_reserved{0};  ///< as far as anybody asked
-
-    void note_reserved(std::int64_t now) noexcept {
-      std::int64_t most = most_reserved.load();
-      while (most < now && !most_reserved.compare_exchange_weak(most, now)) {
-      }
-    }
+    std::mutex fraction_mutex;  ///< held while a memory fraction is set
   };
 
   [[nodiscard]] Device& device_of(c10::DeviceIndex device);
@@ -174,8 +166,6 @@ class WeirAllocator final : public NativeAllocator {
   /// Returns `pointer`, which came from native, with our deleter.
   [[nodiscard]] c10::DataPtr rewrapped(c10::DataPtr pointer) const;
 
-  /// Returns Weir's budget on `device`, after it was used if it was not.
-  [[nodiscard]] std::uint64_t budget_of_used(c10::DeviceIndex device);
   /// Returns Weir's figures of `device`; zeros before it is used.
   [[nodiscard]] static weir_memory memory_of(c10::DeviceIndex device) noexcept {
     weir_memory memory{};
@@ -186,7 +176,6 @@ class WeirAllocator final : public NativeAllocator {
 
   NativeAllocator& native_;
   const c10::DeleterFnPtr native_deleter_;
-  const WeirCalls weir_;
   std::vector<std::unique_ptr<Device>> devices_;  ///< grows only in init, before the first tensor
   LiveBlocks<Block> blocks_;
   Routes<MempoolId, cudaStream_t> routes_;
@@ -194,7 +183,7 @@ class WeirAllocator final : public NativeAllocator {
   Recorder recorder_;
 };
 
-/// The allocator, once it is installed. Its tensors' deleter finds it here.
+/// The allocator, once it is installed; null before. Its tensors' deleter finds it here.
 extern WeirAllocator* installed;
 
 }  // namespace weir::torch_plug

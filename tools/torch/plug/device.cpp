@@ -4,12 +4,11 @@
 
 #include <algorithm>
 
+#include "tools/torch/books/segments.hpp"
 #include "tools/torch/plug/allocator.hpp"
 
 namespace weir::torch_plug {
 namespace {
-
-constexpr std::uint64_t kLeastBudget = std::uint64_t{1} << 20U;  // see weir_set_budget
 
 void add(StatArray& sum, const SeriesByPool& more) {
   for (std::size_t i = 0; i < more.size(); ++i) {
@@ -18,6 +17,21 @@ void add(StatArray& sum, const SeriesByPool& more) {
     sum[i].allocated += more[i].allocated;
     sum[i].freed += more[i].freed;
   }
+}
+
+// What Weir knows replaces native's figure: native's segments are blocks of Weir's pool. That has
+// no parts for small and large blocks, so all of it counts as large.
+void replace(StatArray& figure, std::int64_t current) {
+  figure[0].peak = std::max(figure[0].peak, current);
+  figure[0].current = current;
+  // The sums were not read at one moment.
+  figure[2].current = std::max<std::int64_t>(0, current - figure[1].current);
+  figure[2].peak = std::max<std::int64_t>(0, figure[0].peak - figure[1].peak);
+}
+
+// Makes sure that Weir has a budget for `device`: it has one from the first allocation on.
+void use(c10::DeviceIndex device) {
+  weir_free(device, weir_allocate(device, kRounding, nullptr), nullptr);
 }
 
 }  // namespace
@@ -43,25 +57,18 @@ void WeirAllocator::cacheInfo(c10::DeviceIndex device, std::size_t* largest) {
   native_.cacheInfo(device, largest);
 }
 
-// Weir's budget limits all memory of the process on a device, so native's segments and cached
-// memory count as well.
 void WeirAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) {
-  Device& of = device_of(device);
-  const std::lock_guard lock(of.fraction_mutex);
-  // Native takes its part of the memory that it sees, which is the budget.
-  if (of.budget != 0) (void)weir_set_budget(device, of.budget);
+  const std::lock_guard lock(device_of(device).fraction_mutex);
+  // Native takes its part of the memory that it sees, which an earlier fraction limits.
+  use(device);
+  if (fraction >= 0 && fraction <= 1) (void)weir_set_fraction(device, 1);
   native_.setMemoryFraction(fraction, device);  // refuses a fraction out of range
-  if (of.budget == 0) of.budget = budget_of_used(device);
-  const auto part = static_cast<std::uint64_t>(fraction * static_cast<double>(of.budget));
-  TORCH_CHECK(weir_set_budget(device, std::max(part, kLeastBudget)) == 1,
-              "Weir cannot limit the memory of device ", static_cast<int>(device));
-}
-
-// A device has a budget from its first allocation on.
-std::uint64_t WeirAllocator::budget_of_used(c10::DeviceIndex device) {
-  void* const first = weir_.allocate(static_cast<ssize_t>(kRounding), device, nullptr);
-  if (first != nullptr) weir_.free(first, 0, device, nullptr);
-  return memory_of(device).budget;
+  // Weir's limit is for all memory of the process: native's segments and cached memory count as
+  // well.
+  if (weir_set_fraction(device, fraction) == 0) {
+    TORCH_WARN("Weir cannot limit the memory of device ", static_cast<int>(device), " to ",
+               fraction, " of it: its budget is a part of a shared one");
+  }
 }
 
 DeviceStats WeirAllocator::getDeviceStats(c10::DeviceIndex device) {
@@ -76,17 +83,18 @@ DeviceStats WeirAllocator::getDeviceStats(c10::DeviceIndex device) {
   stats.num_alloc_retries += tensors.retries;
   stats.num_ooms += tensors.failures;
 
-  // Native's segments are Weir's blocks, so Weir's figure contains them. Weir has one pool for all
-  // sizes: what is not native's small pool or a small tensor's counts as the large pool.
-  const auto reserved = static_cast<std::int64_t>(memory_of(device).reserved);
-  auto& [all, small, large] = stats.reserved_bytes;
-  of.note_reserved(reserved);
-  all.current = reserved;
-  all.peak = std::max(of.most_reserved.load(), stats.allocated_bytes[0].peak);
-  small.current = std::min(reserved, small.current + tensors.bytes[1].current);
-  small.peak = std::min(all.peak, small.peak + tensors.bytes[1].peak);
-  large.current = reserved - small.current;
-  large.peak = all.peak - small.peak;
+  const weir_memory weir = memory_of(device);
+  const SegmentFigures found = figures_of(all_of([device](weir_block* blocks, std::size_t count) {
+    return weir_blocks(device, blocks, count, sizeof(weir_block));
+  }));
+  stats.reserved_bytes[0].peak = static_cast<std::int64_t>(weir.reserved_peak);
+  // Some pool has to have reserved what is allocated in it.
+  stats.reserved_bytes[1].current += tensors.bytes[1].current;
+  stats.reserved_bytes[1].peak += tensors.bytes[1].peak;
+  replace(stats.reserved_bytes, static_cast<std::int64_t>(weir.reserved));
+  replace(stats.segment, found.segments);
+  replace(stats.inactive_split, found.split_blocks);
+  replace(stats.inactive_split_bytes, found.split_bytes);
   return stats;
 }
 
@@ -99,7 +107,7 @@ void WeirAllocator::resetPeakStats(c10::DeviceIndex device) {
   Device& of = device_of(device);
   native_.resetPeakStats(device);
   of.counters.reset_peaks();
-  of.most_reserved = static_cast<std::int64_t>(memory_of(device).reserved);
+  (void)weir_reset_peaks(device);
 }
 
 void WeirAllocator::copy_data(void* to, const void* from, std::size_t bytes) const {

@@ -30,9 +30,7 @@ DeviceMemory memory_of_current_device() {
 }  // namespace
 
 void* WeirAllocator::make_room_and_retry(Device& of, const Block& block) {
-  const auto again = [&] {
-    return weir_.allocate(static_cast<ssize_t>(block.bytes), block.device, block.stream);
-  };
+  const auto again = [&block] { return weir_allocate(block.device, block.bytes, block.stream); };
   auto* const callbacks = c10::FreeCudaMemoryCallbacksRegistry();
   bool freed = false;
   for (const std::string& name : callbacks->Keys()) freed |= callbacks->Create(name)->Execute();

@@ -16,6 +16,9 @@ namespace {
 #define WEIR_TORCH_TEXT(x) #x
 #define WEIR_TORCH_VERSION_TEXT(major, minor) WEIR_TORCH_TEXT(major) "." WEIR_TORCH_TEXT(minor)
 
+/// The first version of weir.h that has what the plug calls.
+constexpr int kWeirVersion = 4;
+
 /// Installs the allocator and returns nothing, or why not.
 std::string install() {
   NativeAllocator* const native = native_api::allocator.load();
@@ -26,12 +29,13 @@ std::string install() {
   if (std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr) {
     return "PYTORCH_NO_CUDA_MEMORY_CACHING asks for no caching";
   }
-  WeirCalls weir;
-  if (!weir.find()) return "libweir.so is not in this process, or is older than the plug";
+  if (weir_api_version() < kWeirVersion) {
+    return "libweir.so is not in this process, or is older than the plug";
+  }
   if (pthread_atfork(nullptr, nullptr, [] { forked_child.store(true); }) != 0) {
     return "no memory for a handler of forks";
   }
-  installed = new WeirAllocator(*native, native->raw_deleter(), weir);
+  installed = new WeirAllocator(*native, native->raw_deleter());
   native_api::allocator.store(installed);
   c10::SetAllocator(c10::kCUDA, installed);
   return {};
