@@ -70,7 +70,7 @@ class Operation final : public Task {
   /// Memory allocated for outputs without any; becomes theirs once the operation is enqueued.
   struct Fresh {
     TensorState* state;
-    Allocation allocation;
+    TensorBlock allocation;
   };
   std::vector<Fresh> fresh;
 

@@ -9,9 +9,9 @@
 
 namespace weir {
 
-Allocation TensorMemory::try_allocate(Bytes bytes, StreamRole home, std::string_view label,
-                                      Attempt& attempt) {
-  Allocation allocation{.home = home};
+TensorBlock TensorMemory::try_allocate(Bytes bytes, StreamRole home, std::string_view label,
+                                       Attempt& attempt) {
+  TensorBlock allocation{.home = home};
   const StreamId stream = device_.stream(home);
   if (bytes <= SlabAllocator::kLargest) {
     const SlabAllocator::Slot slot = slabs_.try_allocate(bytes, stream, attempt, allocation.block);
@@ -24,8 +24,8 @@ Allocation TensorMemory::try_allocate(Bytes bytes, StreamRole home, std::string_
   return allocation;
 }
 
-Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view label,
-                                  const Owner& owner) {
+TensorBlock TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view label,
+                                   const Owner& owner) {
   const bool may_wait = policy_ != Policy::kUnbounded;
   std::optional<std::chrono::steady_clock::time_point> deadline;
   bool last = !may_wait;
@@ -35,7 +35,7 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
     const std::uint64_t looked = slabs_.given_back();
     const std::uint64_t freed = admission_.given_back();
     Attempt attempt{.stop = owner.stop};
-    Allocation allocation = try_allocate(bytes, home, label, attempt);
+    TensorBlock allocation = try_allocate(bytes, home, label, attempt);
     if (allocation.data != nullptr) {
       allocation.owner = owner.batch;
       const bool waited = deadline || waits + attempt.waits != 0;
@@ -74,14 +74,14 @@ Allocation TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view
   }
 }
 
-void TensorMemory::note_use(Allocation& allocation, StreamRole role) {
+void TensorMemory::note_use(TensorBlock& allocation, StreamRole role) {
   if (role == allocation.home || allocation.used_by.at(index_of(role))) return;
   // Here and not at its end, which must not fail where the program's heap is used up.
   if (allocation.slab == nullptr) pool_.record_use(allocation.data, device_.stream(role));
   allocation.used_by.at(index_of(role)) = true;
 }
 
-void TensorMemory::release(const Allocation& allocation) noexcept {
+void TensorMemory::release(const TensorBlock& allocation) noexcept {
   if (allocation.data == nullptr) return;
   try {
     if (allocation.slab != nullptr) {

@@ -15,7 +15,7 @@
 namespace weir {
 
 /// The memory of one tensor, and what its release must know.
-struct Allocation {
+struct TensorBlock {
   void* data = nullptr;
   SlabAllocator::Slab* slab = nullptr;  ///< null: a block of the pool
   Bytes block{};                        ///< what the batch was charged for it
@@ -39,17 +39,17 @@ class TensorMemory {
   /// Returns memory for work on `home` from now on. Waits as the policy allows, for submitted work
   /// or for the grace, without a lock. Throws OutOfMemory, and Cancelled if `owner.stop` ended a
   /// wait or was requested before one.
-  [[nodiscard]] Allocation allocate(Bytes bytes, StreamRole home, std::string_view label,
-                                    const Owner& owner);
+  [[nodiscard]] TensorBlock allocate(Bytes bytes, StreamRole home, std::string_view label,
+                                     const Owner& owner);
   /// Records that work on `role` is about to use it. A throw changes nothing. Calls for one
   /// allocation must not overlap.
-  void note_use(Allocation& allocation, StreamRole role);
+  void note_use(TensorBlock& allocation, StreamRole role);
   /// Frees it in the order of every stream that used it.
-  void release(const Allocation& allocation) noexcept;
+  void release(const TensorBlock& allocation) noexcept;
 
  private:
-  [[nodiscard]] Allocation try_allocate(Bytes bytes, StreamRole home, std::string_view label,
-                                        Attempt& attempt);
+  [[nodiscard]] TensorBlock try_allocate(Bytes bytes, StreamRole home, std::string_view label,
+                                         Attempt& attempt);
 
   Pool& pool_;
   DeviceBackend& device_;

@@ -62,7 +62,7 @@ void TensorTable::abandon() noexcept {
     Lock lock(mutex_);
     for (const auto& state : states_) {
       if (state->data.exchange(nullptr, std::memory_order_relaxed) == nullptr) continue;
-      const Allocation allocation = std::exchange(state->memory, {});
+      const TensorBlock allocation = std::exchange(state->memory, {});
       lock.unlock();
       memory->release(allocation);
       lock.lock();

@@ -34,7 +34,7 @@ struct TensorState {
   /// Null until the first writer is submitted. Written under the scheduler's order lock, and once
   /// no handle is left.
   std::atomic<std::byte*> data{nullptr};
-  Allocation memory;      ///< order lock
+  TensorBlock memory;     ///< order lock
   AccessHistory history;  ///< order lock
   /// Streams whose running closure reads or writes the tensor, one bit each. Order lock.
   std::uint8_t being_read = 0;

@@ -170,8 +170,22 @@ first_block() {
   awk -v fence="\`\`\`$2" '/^```/ { if (inside) exit; inside = ($0 == fence); next } inside' "$1"
 }
 
+# The part of file $1 between its marks "begin $2" and "end $2", without its indentation.
+marked_part() {
+  awk -v begin="  // begin $2" -v end="  // end $2" '$0 == end { exit } inside; $0 == begin { inside = 1 }' "$1" |
+    sed 's/^  //'
+}
+
 check_shown() {
-  local root=$1 consumer=$1/tests/package/consumer failed=0
+  local root=$1 consumer=$1/tests/package/consumer failed=0 page part
+  page=$(<"$root/docs/using-the-library.md")
+  for name in views streams gate; do
+    part=$(marked_part "$root/tests/scheduler/device/standin_examples_test.cpp" "$name")
+    if [[ -z $part || $page != *"\`\`\`cpp"$'\n'"$part"$'\n'"\`\`\`"* ]]; then
+      echo "docs/using-the-library.md does not show what is in standin_examples_test.cpp as $name"
+      failed=1
+    fi
+  done
   diff -u "$consumer/main.cpp" <(first_block "$root/docs/using-the-library.md" cpp) || failed=1
   diff -u "$consumer/CMakeLists.txt" <(first_block "$root/docs/newcomer.md" cmake) || failed=1
   if ((failed)); then

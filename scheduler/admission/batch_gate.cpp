@@ -1,0 +1,160 @@
+#include "scheduler/admission/batch_gate.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "allocator/base/error.hpp"
+#include "allocator/budget_source.hpp"
+
+namespace weir {
+namespace {
+
+BatchStreams batch_streams(Progress& progress, std::span<const StreamId> streams) {
+  if (streams.empty() || streams.size() > BatchGate::kMostStreams) {
+    throw UsageError("a batch gate has 1 to 4 streams, not " + std::to_string(streams.size()));
+  }
+  BatchStreams found{.progress = progress};
+  std::ranges::copy(streams, found.ids.begin());
+  return found;
+}
+
+}  // namespace
+
+GatedBatch::GatedBatch(BatchGate& gate, TicketRef ticket, std::stop_token stop) noexcept
+    : gate_(&gate),
+      ticket_(ticket),
+      stop_(std::move(stop)),
+      exceptions_(std::uncaught_exceptions()) {}
+
+GatedBatch::GatedBatch(GatedBatch&& other) noexcept
+    : gate_(std::exchange(other.gate_, nullptr)),
+      ticket_(other.ticket_),
+      stop_(std::move(other.stop_)),
+      exceptions_(other.exceptions_) {}
+
+GatedBatch& GatedBatch::operator=(GatedBatch&& other) noexcept {
+  if (this != &other) {
+    end(true);
+    gate_ = std::exchange(other.gate_, nullptr);
+    ticket_ = other.ticket_;
+    stop_ = std::move(other.stop_);
+    exceptions_ = other.exceptions_;
+  }
+  return *this;
+}
+
+GatedBatch::~GatedBatch() { end(std::uncaught_exceptions() <= exceptions_); }
+
+void GatedBatch::end(bool learn) noexcept {
+  BatchGate* const gate = std::exchange(gate_, nullptr);
+  if (gate != nullptr) gate->admission_.close(ticket_, learn);
+}
+
+void* GatedBatch::allocate(Bytes bytes, StreamId stream, std::string_view label) {
+  if (gate_ == nullptr) throw UsageError(std::string(label) + ": the batch is closed");
+  return gate_->allocate({ticket_, stop_}, bytes, stream, label);
+}
+
+BatchGate::BatchGate(Pool& pool, Progress& progress, std::span<const StreamId> streams,
+                     const BatchGateOptions& options)
+    : pool_(pool),
+      limits_(pool, pool.budget(), waiting_first(running_out(Policy::kThrottled))),
+      streams_(streams.size()),
+      admission_(pool, batch_streams(progress, streams), Policy::kThrottled, options.run_ahead,
+                 options.grace) {
+  if (BudgetSource* const source = pool_.budget_source()) source->serve(&admission_);
+}
+
+BatchGate::~BatchGate() {
+  if (BudgetSource* const source = pool_.budget_source()) source->serve(nullptr);
+}
+
+GatedBatch BatchGate::begin(std::string_view kind, const BatchOptions& options, CallSite where) {
+  if (options.weight == 0) {
+    throw UsageError("begin '" + std::string(kind) + "': weight 0; allowed: 1 or more");
+  }
+  const TicketRef ticket = admission_.open(kind, options, where);
+  std::fill_n(ticket.ticket->touched.begin(), streams_, true);
+  return {*this, ticket, options.stop};
+}
+
+void* BatchGate::allocate(const Owner& owner, Bytes bytes, StreamId stream,
+                          std::string_view label) {
+  if (bytes == Bytes{}) return nullptr;
+  // As TensorMemory::allocate: an attempt, the grace for other batches, and one last attempt.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  bool last = false;
+  bool waited = false;
+  Pressure pressure;
+  for (;;) {
+    const std::uint64_t freed = admission_.given_back();
+    Attempt attempt{.stop = owner.stop};
+    void* const pointer = pool_.try_allocate(bytes, stream, label, attempt);
+    waited = waited || attempt.waits != 0;
+    if (pointer != nullptr) {
+      charge(pointer, {owner.batch, attempt.block}, stream, waited);
+      return pointer;
+    }
+    const bool cancelled = owner.stop.stop_requested();
+    if ((cancelled || last) && waited) admission_.note_waited(owner.batch);
+    if (cancelled) throw Cancelled(std::string(label) + ": the wait for memory was cancelled");
+    if (last) pool_.fail(attempt);
+    if (!deadline) {
+      deadline = std::chrono::steady_clock::now() + admission_.grace();
+      pressure = pool_.pressure();
+      continue;
+    }
+    waited = true;
+    last = !admission_.await_memory({.batch = owner.batch,
+                                     .block = attempt.block,
+                                     .looked = freed,
+                                     .pressure = pressure,
+                                     .deadline = *deadline,
+                                     .stop = owner.stop});
+    pressure = pool_.pressure();
+  }
+}
+
+void BatchGate::charge(void* pointer, const Charge& charge, StreamId stream, bool waited) {
+  try {
+    const Lock lock(mutex_);
+    charges_.emplace(pointer, charge);
+  } catch (...) {
+    (void)pool_.deallocate(pointer, stream);
+    throw;
+  }
+  admission_.note_allocated(charge.batch, charge.block, waited);
+}
+
+Freed BatchGate::deallocate(void* pointer, StreamId stream) {
+  Charges::node_type charged;
+  {
+    // First: once it is free, another thread may get the address.
+    const Lock lock(mutex_);
+    charged = charges_.extract(pointer);
+  }
+  try {
+    const Freed freed = pool_.deallocate(pointer, stream);
+    if (charged.empty()) {
+      admission_.note_given_back();
+    } else {
+      const auto& [batch, block] = charged.mapped();
+      admission_.note_freed(batch, block, freed == Freed::kAwaiting);
+    }
+    return freed;
+  } catch (...) {
+    const Lock lock(mutex_);
+    if (!charged.empty()) charges_.insert(std::move(charged));
+    throw;
+  }
+}
+
+AdmissionStatistics BatchGate::statistics() {
+  admission_.settle();
+  return admission_.statistics();
+}
+
+}  // namespace weir
