@@ -6,9 +6,32 @@
 
 #include <cstdint>
 
+#include "allocator/base/error_cuda.hpp"
+#include "allocator/base/scope_cuda.hpp"
 #include "allocator/progress/events.hpp"
 
 namespace weir {
+
+/// Makes `call` while `device` is current, and returns its code.
+template <typename Call>
+[[nodiscard]] cudaError_t code_on_device(int device, const Call& call) noexcept {
+  try {
+    const CudaScope scope(device);
+    return take_cuda_error(call());
+  } catch (const CudaError& error) {
+    return error.code();
+  } catch (...) {
+    return cudaErrorMemoryAllocation;
+  }
+}
+
+/// Makes `call`, which names `stream` of `device`, and returns its code. Each device has a legacy
+/// stream, and its name means that of the current device.
+template <typename Call>
+[[nodiscard]] cudaError_t code_for_stream(cudaStream_t stream, int device,
+                                          const Call& call) noexcept {
+  return stream == cudaStreamLegacy ? code_on_device(device, call) : take_cuda_error(call());
+}
 
 /// How a thread waits in `cudaEventSynchronize` for such events. An event to sleep on may interrupt
 /// the host each time the device passes it, even if nobody sleeps (unverified).

@@ -10,13 +10,13 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/error_cuda.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/scope_cuda.hpp"
 
 namespace weir {
 
 FollowedCudaStream::FollowedCudaStream(StreamId id, int device, cudaStream_t stream, CudaWork work,
                                        CudaCompletion* completion)
     : id_(id),
+      device_(device),
       stream_(stream),
       work_(work),
       completion_(completion),
@@ -175,7 +175,8 @@ FollowedCudaStream::Mark* FollowedCudaStream::sleeper() noexcept {
 cudaError_t FollowedCudaStream::captured() const noexcept {
   if (work_ == CudaWork::kMarked) return cudaSuccess;  // only its owner could capture it
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  const cudaError_t code = take_cuda_error(cudaStreamIsCapturing(stream_, &status));
+  const cudaError_t code =
+      code_for_stream(stream_, device_, [&] { return cudaStreamIsCapturing(stream_, &status); });
   if (code != cudaSuccess || status == cudaStreamCaptureStatusNone) return code;
   return cudaErrorStreamCaptureUnsupported;
 }
@@ -247,7 +248,7 @@ void FollowedCudaStream::tell_of_loss(cudaError_t why) noexcept {
   log(LogLevel::kError, "the GPU failed and does no more work for this program: cudaEventQuery: " +
                             describe_cuda_error(why));
   // If the device still works, it may use its memory until it is done.
-  (void)take_cuda_error(cudaStreamSynchronize(stream_));
+  (void)code_for_stream(stream_, device_, [&] { return cudaStreamSynchronize(stream_); });
   Lock lock(mutex_);
   while (!marks_.fences().empty()) {  // no more are pushed
     Marks lost;
@@ -325,7 +326,9 @@ void FollowedCudaStream::wait_behind(cudaEvent_t event) {
     require_working();
     reserve();
   }
-  check_cuda(cudaStreamWaitEvent(stream_, event, 0), "cudaStreamWaitEvent");
+  check_cuda(
+      code_for_stream(stream_, device_, [&] { return cudaStreamWaitEvent(stream_, event, 0); }),
+      "cudaStreamWaitEvent");
   // Later points of the stream follow the wait, so it needs a mark of its own.
   if (work_ != CudaWork::kUnmarked) (void)push(nullptr, Clock::now());
 }
@@ -384,7 +387,8 @@ void FollowedCudaStream::drain() noexcept {
 
 void FollowedCudaStream::synchronize() noexcept {
   const CudaRelaxed relaxed;
-  const cudaError_t code = take_cuda_error(cudaStreamSynchronize(stream_));
+  const cudaError_t code =
+      code_for_stream(stream_, device_, [&] { return cudaStreamSynchronize(stream_); });
   bool tells = false;
   {
     const Lock lock(mutex_);

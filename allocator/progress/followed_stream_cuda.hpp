@@ -171,6 +171,7 @@ class FollowedCudaStream {
   void put_away(Marks& mark) noexcept WEIR_REQUIRES(mutex_);
 
   const StreamId id_;
+  const int device_;
   const cudaStream_t stream_;
   const CudaWork work_;
   CudaCompletion* const completion_;

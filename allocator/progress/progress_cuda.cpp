@@ -26,8 +26,10 @@ bool CudaProgress::Ids::gave(StreamId id) const {
 }
 
 StreamId CudaProgress::add(cudaStream_t stream, CudaWork work, CudaCompletion* completion) {
-  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
-    throw UsageError("a default stream cannot be followed: each thread or device has its own");
+  if (stream == nullptr || stream == cudaStreamPerThread) {
+    throw UsageError(
+        "a default stream cannot be followed by this name, which means another one on each thread: "
+        "follow cudaStreamLegacy");
   }
   const Lock lock(mutex_);
   const StreamId id = ids_.next();
@@ -43,6 +45,21 @@ void CudaProgress::remove(StreamId stream) {
   Lock lock(mutex_);
   const auto gone = streams_.extract(stream);
   lock.unlock();  // closing the stream takes its lock
+}
+
+bool CudaProgress::remove_if_passed(StreamId stream) {
+  const auto followed = require(stream);
+  (void)followed->passed();
+  if (!followed->try_close()) return false;
+  Lock lock(mutex_);
+  const auto gone = streams_.extract(stream);
+  lock.unlock();  // closing the stream takes its lock
+  return true;
+}
+
+void CudaProgress::fence(StreamId stream) {
+  const auto followed = find(stream);
+  if (followed != nullptr) followed->require_progress(followed->marked());
 }
 
 std::shared_ptr<FollowedCudaStream> CudaProgress::find(StreamId stream) const {

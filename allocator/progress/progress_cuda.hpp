@@ -33,13 +33,21 @@ class CudaProgress final : public Progress {
   ~CudaProgress() override = default;
 
   /// Follows `stream`, which must exist until `remove`. `completion` receives marked work and
-  /// outlives this. Throws UsageError for a default stream: its handle depends on the thread or
-  /// device.
+  /// outlives this. `cudaStreamLegacy` is the device's legacy default stream, whose events make
+  /// blocking streams wait for each other. Throws UsageError for the other names of a default
+  /// stream, whose meaning depends on the thread or the compiler.
   StreamId add(cudaStream_t stream, CudaWork work = CudaWork::kUnmarked,
                CudaCompletion* completion = nullptr);
   /// Waits until the stream has passed everything, even what others record meanwhile, and forgets
   /// it. It may then be destroyed. Its points stay passed. Throws CudaError if the device fails.
   void remove(StreamId stream);
+  /// Forgets the stream if it has passed every point, and returns whether it did. Makes no call for
+  /// a stream that is fenced, which may be gone. Throws CudaError if the device fails.
+  [[nodiscard]] bool remove_if_passed(StreamId stream);
+  /// Records an event behind all points of the stream now, not on request. Afterwards only new
+  /// points and waits need the stream. Does nothing for a removed stream. Throws CudaError if no
+  /// event can be recorded now.
+  void fence(StreamId stream);
   /// Returns a stream between `add` and `remove`. Throws UsageError for any other.
   [[nodiscard]] FollowedCudaStream& followed(StreamId stream) const { return *require(stream); }
 
@@ -52,6 +60,7 @@ class CudaProgress final : public Progress {
   /// Also throws UsageError if `waiter` was removed.
   void make_wait(StreamId waiter, Point point) override;
 
+  [[nodiscard]] int device() const noexcept { return device_; }  ///< as constructed
   /// Returns the number of followed streams.
   [[nodiscard]] std::size_t streams() const;
 

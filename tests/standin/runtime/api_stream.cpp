@@ -325,6 +325,15 @@ cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t stream, int* priority) {
   });
 }
 
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  return on_stream(kLegacy, [&](const Calls& driver) { return driver.cuStreamGetId(stream, id); });
+}
+extern decltype(cudaStreamGetId) cudaStreamGetId_ptsz;
+cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, unsigned long long* id) {
+  return on_stream(kPerThread,
+                   [&](const Calls& driver) { return driver.cuStreamGetId(stream, id); });
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
   return on_stream(
       kLegacy, [&](const Calls& driver) { return driver.cuStreamWaitEvent(stream, event, flags); });

@@ -75,6 +75,7 @@ extern decltype(cuStreamSynchronize) cuStreamSynchronize_ptsz;
 extern decltype(cuStreamQuery) cuStreamQuery_ptsz;
 extern decltype(cuStreamGetFlags) cuStreamGetFlags_ptsz;
 extern decltype(cuStreamGetPriority) cuStreamGetPriority_ptsz;
+extern decltype(cuStreamGetId) cuStreamGetId_ptsz;
 extern decltype(cuStreamGetCtx) cuStreamGetCtx_ptsz;
 extern decltype(cuStreamWaitEvent) cuStreamWaitEvent_ptsz;
 extern decltype(cuLaunchHostFunc) cuLaunchHostFunc_ptsz;
@@ -217,6 +218,7 @@ std::span<const Entry> entries() {
         entry("cuStreamQuery", 2000, &cuStreamQuery, &cuStreamQuery_ptsz),
         entry("cuStreamGetFlags", 5050, &cuStreamGetFlags, &cuStreamGetFlags_ptsz),
         entry("cuStreamGetPriority", 5050, &cuStreamGetPriority, &cuStreamGetPriority_ptsz),
+        entry("cuStreamGetId", 12000, &cuStreamGetId, &cuStreamGetId_ptsz),
         entry("cuStreamGetCtx", 9020, &cuStreamGetCtx, &cuStreamGetCtx_ptsz),
         entry("cuStreamWaitEvent", 3020, &cuStreamWaitEvent, &cuStreamWaitEvent_ptsz),
         entry("cuLaunchHostFunc", 10000, &cuLaunchHostFunc, &cuLaunchHostFunc_ptsz),

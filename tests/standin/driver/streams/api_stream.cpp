@@ -91,6 +91,13 @@ CUresult cuStreamGetPriority(CUstream handle, int* priority) {
                          [](const Stream& stream) { return stream.priority; });
 }
 
+/// A handle is never used again here, so it is its own id.
+CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
+  return stream_property("cuStreamGetId", handle, id, [](const Stream& stream) {
+    return static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(stream.handle));
+  });
+}
+
 CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
   return stream_property("cuStreamGetCtx", handle, context,
                          [](const Stream& stream) { return stream.context->handle; });
@@ -145,6 +152,9 @@ CUresult cuStreamGetFlags_ptsz(CUstream stream, unsigned int* flags) {
 }
 CUresult cuStreamGetPriority_ptsz(CUstream stream, int* priority) {
   return cuStreamGetPriority(per_thread(stream), priority);
+}
+CUresult cuStreamGetId_ptsz(CUstream stream, unsigned long long* id) {
+  return cuStreamGetId(per_thread(stream), id);
 }
 CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* context) {
   return cuStreamGetCtx(per_thread(stream), context);
