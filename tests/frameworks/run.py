@@ -26,6 +26,7 @@ FRAMEWORKS = {
     "jax": ("JAX", "jax"),
     "cupy": ("CuPy", "cupy-cuda13x"),
     "numba": ("Numba", "numba-cuda"),
+    "numba_manager": ("Numba with weir.numba", "numba-cuda"),
     "rmm": ("RMM", "librmm"),
     "cuda_python": ("cuda-python", "cuda-python"),
 }

@@ -19,6 +19,11 @@ class Alone(unittest.TestCase):
         self.assertEqual(weir.settings(), {})
         with weir.timeline("run.json") as recording:
             self.assertFalse(recording)
+        weir.free(weir.allocate(0))
+
+    def test_has_no_memory(self):
+        with self.assertRaisesRegex(MemoryError, "Weir is not swapped in"):
+            weir.allocate(64)
 
     def test_lets_exceptions_through(self):
         with self.assertRaises(KeyError):
@@ -125,6 +130,34 @@ class SwappedIn(unittest.TestCase):
         self.assertFalse(weir.set_budget(1 << 64))
         self.assertEqual(self.calls(), [])
 
+    def test_blocks_are_in_the_order_of_a_stream(self):
+        class Stream:
+            def __cuda_stream__(self):
+                return (0, 8)
+
+        address = weir.allocate(6 << 32, device=1, stream=7)
+        weir.record_use(address, Stream())
+        weir.free(address, device=1, stream=7)
+        weir.free(weir.allocate(64))
+        self.assertEqual(
+            self.calls(),
+            [
+                "allocate 25769803776 block on 1 stream 7",
+                "use block on -1 stream 8",
+                "free block on 1 stream 7",
+                "allocate 64 block on 0 stream 0",
+                "free block on 0 stream 0",
+            ],
+        )
+
+    def test_no_bytes_take_no_memory(self):
+        self.assertEqual(weir.allocate(0), 0)
+        weir.free(0)
+        weir.record_use(0)
+        with self.assertRaises(ValueError):
+            weir.allocate(-1)
+        self.assertEqual(self.calls(), [])
+
     def test_settings_are_taken_apart(self):
         self.assertEqual(
             weir.settings(),
@@ -145,6 +178,8 @@ class Refused(unittest.TestCase):
             self.assertFalse(began)
         self.assertIsNone(weir.memory_info())
         self.assertEqual(weir.settings(), {})
+        with self.assertRaisesRegex(MemoryError, "Weir has no 64 bytes on device 0"):
+            weir.allocate(64)
         with open(os.environ["WEIR_FAKE_CALLS"]) as file:
             self.assertNotIn("end", file.read().splitlines())
 
