@@ -91,7 +91,7 @@ class Environment:
                      self.standin / "libcudart.so.13"]
         command = ["c++", "-std=c++20", "-O1", "-DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE"]
         command += [word for folder in folders for word in ("-isystem", folder)]
-        command += [source, "-o", program, *libraries]
+        command += ["-I", ROOT, source, "-o", program, *libraries]
         command += [f"-Wl,-rpath,{':'.join(str(library.resolve().parent) for library in libraries)}"]
         checked(command)
         return program

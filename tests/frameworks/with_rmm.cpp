@@ -23,11 +23,14 @@
 #include <rmm/mr/cuda_memory_resource.hpp>
 #include <rmm/mr/limiting_resource_adaptor.hpp>
 #include <rmm/mr/managed_memory_resource.hpp>
+#include <rmm/mr/per_device_resource.hpp>
 #include <rmm/mr/pool_memory_resource.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tools/preload/borders/cuda_resource.hpp"
 
 namespace {
 
@@ -174,6 +177,62 @@ void out_of_memory_and_recovery() {
   use(resource);
 }
 
+using Weir = weir::SwappedInResource<rmm::out_of_memory>;
+static_assert(cuda::mr::resource_with<Weir, cuda::mr::device_accessible>);
+
+struct Unavailable : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void require_weir() {
+  if (weir_api_version() == 0) {
+    throw Unavailable("a resource of Weir's; without Weir there is no memory for it");
+  }
+}
+
+std::uint64_t allocated() {
+  weir_memory now{};
+  now.size = sizeof now;
+  return weir_memory_info(0, &now) != 0 ? now.allocated : 0;
+}
+
+/// Weir's resource as RMM's current one: what RMM allocates is Weir's, in stream order.
+void weir_resource() {
+  require_weir();
+  // begin swapped-in
+  weir::SwappedInResource<rmm::out_of_memory> resource{weir::SwappedInMemory{0}};  // device 0
+  rmm::mr::set_current_device_resource_ref(rmm::device_async_resource_ref{resource});
+  // end swapped-in
+  rmm::device_async_resource_ref current = rmm::mr::get_current_device_resource_ref();
+  const Streams streams;
+  void* const first = current.allocate(rmm::cuda_stream_view{streams.all[0]}, kMiB);
+  require(allocated() >= kMiB, "the memory is Weir's");
+  current.deallocate(rmm::cuda_stream_view{streams.all[0]}, first, kMiB);
+  void* const again = current.allocate(rmm::cuda_stream_view{streams.all[0]}, kMiB);
+  require(again == first, "its stream reuses a block at once");
+  current.deallocate(rmm::cuda_stream_view{streams.all[0]}, again, kMiB);
+  require(allocated() == 0, "all was given back");
+  rmm::mr::reset_current_device_resource_ref();
+}
+
+void weir_resource_out_of_memory_and_recovery() {
+  require_weir();
+  Weir resource{weir::SwappedInMemory{0}};
+  const std::size_t size = free_now() / 4;
+  std::vector<void*> kept;
+  try {
+    for (int i = 0; i < 1000; ++i) {
+      kept.push_back(resource.allocate({cudaStream_t{}}, size));
+    }
+  } catch (const rmm::out_of_memory& error) {
+    require(std::string(error.what()).find("Weir has no ") != std::string::npos, "it says why");
+    require(kept.size() == 3 || kept.size() == 4, "nearly all could be had");
+  }
+  require(kept.size() < 1000, "memory ends");
+  for (void* block : kept) resource.deallocate({cudaStream_t{}}, block, size);
+  resource.deallocate_sync(resource.allocate_sync(size), size);
+}
+
 const std::map<std::string, std::function<void()>>& features() {
   static const std::map<std::string, std::function<void()>> kFeatures{
       {"cuda_memory_resource", cuda},
@@ -184,7 +243,9 @@ const std::map<std::string, std::function<void()>>& features() {
       {"limiting_resource_adaptor", limited},
       {"cuda_async_memory_resource", async_pool_of_its_own},
       {"cuda_async_view_memory_resource", async_default_pool},
-      {"out_of_memory_and_recovery", out_of_memory_and_recovery}};
+      {"out_of_memory_and_recovery", out_of_memory_and_recovery},
+      {"weir_resource", weir_resource},
+      {"weir_resource_out_of_memory", weir_resource_out_of_memory_and_recovery}};
   return kFeatures;
 }
 
@@ -222,6 +283,9 @@ int main(int count, char** words) {
   try {
     found->second();
     return 0;
+  } catch (const Unavailable& reason) {
+    std::puts(reason.what());
+    return 77;
   } catch (const std::exception& error) {
     std::puts(error.what());  // the last line of standard output is the reason
     return 1;
