@@ -177,15 +177,21 @@ marked_part() {
 }
 
 check_shown() {
-  local root=$1 consumer=$1/tests/package/consumer failed=0 page part
+  local root=$1 consumer=$1/tests/package/consumer failed=0 page part shown name file
   page=$(<"$root/docs/using-the-library.md")
-  for name in views streams gate; do
-    part=$(marked_part "$root/tests/scheduler/device/standin_examples_test.cpp" "$name")
+  for shown in {views,streams,gate}:tests/scheduler/device/standin_examples_test.cpp \
+    pool:tests/allocator/adapt/cuda_resource_standin_test.cpp swapped-in:tests/frameworks/with_rmm.cpp; do
+    name=${shown%%:*} file=${shown#*:}
+    part=$(marked_part "$root/$file" "$name")
     if [[ -z $part || $page != *"\`\`\`cpp"$'\n'"$part"$'\n'"\`\`\`"* ]]; then
-      echo "docs/using-the-library.md does not show what is in standin_examples_test.cpp as $name"
+      echo "docs/using-the-library.md does not show what is in $file as $name"
       failed=1
     fi
   done
+  if [[ $page != *"\`\`\`cpp"$'\n'"$(<"$consumer/containers.cpp")"$'\n'"\`\`\`"* ]]; then
+    echo "docs/using-the-library.md does not show $consumer/containers.cpp"
+    failed=1
+  fi
   diff -u "$consumer/main.cpp" <(first_block "$root/docs/using-the-library.md" cpp) || failed=1
   diff -u "$consumer/CMakeLists.txt" <(first_block "$root/docs/newcomer.md" cmake) || failed=1
   if ((failed)); then

@@ -45,6 +45,9 @@ expected_files() {
   echo "$libdir/cmake/Weir/WeirConfigVersion.cmake"
   echo "$libdir/cmake/Weir/WeirTargets.cmake"
   echo "$libdir/pkgconfig/weir.pc"
+  echo include/weir/cuda_resource.hpp
+  echo include/weir/weir.h
+  echo "$libdir/weir/weir/__init__.py"
   echo share/doc/weir/LICENSE
   echo share/doc/weir/README.md
   echo share/doc/weir/docs/using-the-library.md
@@ -127,6 +130,9 @@ build_with_pkg_config() {
   read -ra flags < <(pkg-config --cflags --libs weir)
   "$CXX" -std=c++20 "$consumer/main.cpp" "${flags[@]}" -o "$program"
   LD_LIBRARY_PATH=$1/$2 expect_sum "$program"
+  "$CXX" -std=c++20 "$consumer/containers.cpp" "${flags[@]}" -o "$program"
+  diff <(LD_LIBRARY_PATH=$1/$2 "$program") <(printf '%s\n' 'held: 12 MiB' 'out of memory') ||
+    fail "the program with containers printed something else"
 }
 
 check_pkg_config() {
@@ -163,12 +169,16 @@ SCRIPT
 # That each compiles alone is seen where they are built. Here all are there that they include: those are
 # found below the installed folder, or are somebody else's.
 check_headers() {
-  local headers
+  local headers cccl
   headers=$(cd "$installed/include" && find weir -name '*.hpp')
   (($(wc -l <<<"$headers") >= $(public_headers | wc -l))) || fail "headers are missing: $headers"
+  # CCCL lies in a folder of its own in toolkits from 13.0 on.
+  cccl=${WEIR_CUDA_INCLUDE:-/nonexistent}
+  [[ ! -d $cccl/cccl ]] || cccl+=/cccl
+  [[ -e $cccl/cuda/memory_resource ]] || headers=$(grep -vx weir/cuda_resource.hpp <<<"$headers")
   sed 's/.*/#include <&>/' <<<"$headers" |
     "$CXX" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Werror -I"$installed/include" \
-      -isystem "${WEIR_CUDA_INCLUDE:-/nonexistent}" -x c++ - ||
+      -isystem "${WEIR_CUDA_INCLUDE:-/nonexistent}" -isystem "$cccl" -x c++ - ||
     fail "the installed headers do not compile"
 }
 

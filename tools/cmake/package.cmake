@@ -88,7 +88,8 @@ weir_pkg_config_file(
 install(TARGETS weir_core EXPORT WeirTargets)
 install(TARGETS weir-train weir)
 # In a separate folder that no linker searches: it is preloaded, never linked.
-install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.h"
+install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/cuda_resource.hpp"
+              "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weir")
 # The folder of libweir.so is what PYTHONPATH names.
 install(
