@@ -150,7 +150,8 @@ class WeirAllocator final : public NativeAllocator {
   /// What is known of a device that PyTorch may use.
   struct Device {
     Counters counters;
-    std::mutex fraction_mutex;  ///< held while a memory fraction is set
+    std::mutex fraction_mutex;         ///< held while a memory fraction is set
+    std::atomic<double> fraction{-1};  ///< of the memory; negative while none was set
   };
 
   [[nodiscard]] Device& device_of(c10::DeviceIndex device);

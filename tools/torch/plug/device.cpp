@@ -58,14 +58,18 @@ void WeirAllocator::cacheInfo(c10::DeviceIndex device, std::size_t* largest) {
 }
 
 void WeirAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) {
-  const std::lock_guard lock(device_of(device).fraction_mutex);
-  // Native takes its part of the memory that it sees, which an earlier fraction limits.
+  Device& of = device_of(device);
+  const std::lock_guard lock(of.fraction_mutex);
   use(device);
+  // A fraction is of the memory that PyTorch sees, which is the budget without an earlier fraction.
   if (fraction >= 0 && fraction <= 1) (void)weir_set_fraction(device, 1);
+  const weir_memory weir = memory_of(device);
   native_.setMemoryFraction(fraction, device);  // refuses a fraction out of range
+  of.fraction = fraction;
   // Weir's limit is for all memory of the process: native's segments and cached memory count as
-  // well.
-  if (weir_set_fraction(device, fraction) == 0) {
+  // well. It is a share of the device.
+  const double budget = static_cast<double>(weir.budget) / static_cast<double>(weir.total);
+  if (weir.total == 0 || weir_set_fraction(device, fraction * budget) == 0) {
     TORCH_WARN("Weir cannot limit the memory of device ", static_cast<int>(device), " to ",
                fraction, " of it: its budget is a part of a shared one");
   }
@@ -125,7 +129,10 @@ cudaError_t WeirAllocator::memcpyAsync(void* to, int to_device, const void* from
 
 #if WEIR_TORCH_HAS_ENABLE
 double WeirAllocator::getMemoryFraction(c10::DeviceIndex device) {
-  return native_.getMemoryFraction(device);
+  // Older versions calculate it from the memory that they see now, which the fraction itself
+  // limits.
+  const double fraction = device_of(device).fraction;
+  return fraction < 0 ? native_.getMemoryFraction(device) : fraction;
 }
 
 void WeirAllocator::enable(bool value) {
