@@ -70,10 +70,10 @@ for folder in "$scratch/file" "$scratch/file/below" /proc/nonsense; do
 done
 refuses 2 "there is no step 'nonsense'" "$check" --steps bench,nonsense
 refuses 2 'needs names of steps' "$check" --steps ''
-refuses 2 'needs first, second' "$check" --programs
-refuses 2 "there is no program 'nosuch', only first, second, torch_resnet" "$check" --programs torch_gpt,nosuch
+refuses 2 'needs first, second, plug' "$check" --programs
+refuses 2 "there is no program 'nosuch', only first, second, plug, torch_resnet" "$check" --programs torch_gpt,nosuch
 for names in ../../x 'torch gpt' A $'a\nb'; do
-  WEIR_GPU_PYTHON=$scratch/none refuses 2 '--programs needs first, second or names' "$check" --programs "$names"
+  WEIR_GPU_PYTHON=$scratch/none refuses 2 '--programs needs first, second, plug or names' "$check" --programs "$names"
 done
 refuses 2 'bin/nvcc' "$check" --build --toolkit "$scratch"
 mkdir -p "$scratch/toolkit/bin"
@@ -82,6 +82,8 @@ chmod +x "$scratch/toolkit/bin/nvcc"
 refuses 2 'no toolkit of 12.x' "$check" --build --toolkit "$scratch/toolkit"
 sed -i s/13.0/12.4/ "$scratch/toolkit/bin/nvcc"
 refuses 2 'needs full or quick' "$check" --on-standin
+refuses 2 "needs a version whose headers tools/torch/headers fetched, not '9.9'" "$check" --build --torch 9.9
+refuses 2 'needs a version whose headers' "$check" --torch ../..
 refuses 2 'is for --build' "$check" --toolkit "$scratch/toolkit"
 status=0
 "$check" --nonsense >"$scratch/out" 2>&1 || status=$?

@@ -124,6 +124,12 @@ def program_run(setup):
     return {**run, "printed": printed, **({"summary": summary(995, 5)} if weir else {})}
 
 
+def plugged_run():
+    run = {**program_run("weir_plug"), "plug": "weir: PyTorch 1.2 allocates by libweir_torch_1.2.so"}
+    run["printed"]["seconds"] = 2.02
+    return run
+
+
 def out_of_memory(setup):
     return {**program_run(setup), "exit_code": 75, "printed": {"outcome": "out of memory"}}
 
@@ -135,6 +141,9 @@ def programs():
                 program_run("weir_async"), program_run("weir_batches")]  # fmt: skip
     shared = [program_run("plain")] + [program_run("weir_async") for _ in range(8)]
     found += [("torch_prefetch", prefetch), ("torch_shared", shared)]
+    for name in report.PLUG_PROGRAMS:
+        without = "enough" if name == "plug_prefetch" else "plain"
+        found.append((name, [program_run(without), plugged_run()]))
     return {"programs": [{"name": name, "runs": runs} for name, runs in found]}
 
 
@@ -421,7 +430,7 @@ class Merge(WithFolder):
         return [verdict.state for verdict in report.judge(evidence)]
 
     def test_three_calls_make_the_page_of_all_of_them(self):
-        halves = [self.call_of_programs(0, 4), self.call_of_programs(4, 9)]
+        halves = [self.call_of_programs(0, 4), self.call_of_programs(4, None)]
         merged = report.merge_calls([self.call_of(*self.FIRST), *halves], "2000-01-02")
         self.assertEqual((merged["date"], merged["call"]), ("2000-01-02", report.ALL_CALLS))
         all_met = [report.MET] * len(report.judge(made_up_evidence()))
@@ -446,13 +455,13 @@ class Merge(WithFolder):
         self.assertTrue(report.step_of(merged, "facts").ran)
 
     def test_a_program_that_ran_again_takes_the_place_of_the_first_and_a_stop_is_kept(self):
-        first = self.call_of_programs(0, 9)
+        first = self.call_of_programs(0, None)
         step_in(first, "programs")["exit_code"] = 124
         step_in(first, "programs")["figures"]["programs"][1]["runs"] = []
         merged = report.merge_calls([first, self.call_of_programs(1, 2)], "2000-01-02")
         found = report.figures_of(merged, "programs")["programs"]
         self.assertTrue(found[1]["runs"])
-        self.assertEqual(len(found), 9)
+        self.assertEqual(len(found), len(report.PROGRAMS))
         self.assertIn("stopped", report.step_of(merged, "programs").describe())
 
     def test_no_page_is_of_two_machines_or_builds(self):
@@ -492,7 +501,7 @@ class Verdicts(Sampled):
 
     def test_a_run_that_has_everything_meets_everything(self):
         verdicts = report.judge(self.evidence)
-        timelines, of_programs = 3 + 1 + 4, 2 * 7 + 3 + 1
+        timelines, of_programs = 3 + 1 + 4, 2 * 7 + 3 + 1 + 4 * 6 + 2
         self.assertEqual(len(verdicts), 3 + 5 * 4 + 1 + 2 * 5 + 1 + 2 + timelines + of_programs)
         self.assertTrue(self.holds(), self.lines_not_met())
 
@@ -1084,6 +1093,7 @@ class Programs(Sampled):
     GPT, GRAPHS = "PyTorch, transformer", "PyTorch, captured step"
     PREFETCH, SHARED = "PyTorch, prefetching", "PyTorch, 8 processes"
     CUPY, JAX = "CuPy, products", "JAX, dense network"
+    PLUGGED, PLUG_PREFETCH = "Weir's plug, transformer", "Weir's plug, prefetching"
 
     def program(self, name):
         all_programs = self.figures("programs")["programs"]
@@ -1109,6 +1119,31 @@ class Programs(Sampled):
         self.first_is(self.GPT, "NOT MET: with Weir, in stream order differs from step 1")
         printed["losses"] = []
         self.first_has(self.GPT, "NOT MET: ")
+
+    def test_the_plug_must_be_in_use_and_take_no_longer(self):
+        used = "weir: PyTorch 1.2 allocates by libweir_torch_1.2.so"
+        states = [f"met: {used}", "met: bit-identical over 3 steps in 1 run with Weir",
+                  "met: with Weir's plug 99.50%", "met: 1.010 times"]  # fmt: skip
+        self.assertEqual(self.verdicts(self.PLUGGED), states)
+        run = self.run_of("plug_gpt", "weir_plug")
+        run["printed"]["seconds"] = 2.03
+        self.assertEqual(self.verdicts(self.PLUGGED)[3], "NOT MET: 1.015 times")
+        run["exit_code"] = 1
+        self.assertIn("NOT MET: with the plug failed", self.verdicts(self.PLUGGED)[3])
+        run["plug"] = "weir: PyTorch 1.2 allocates without Weir's plug: it is cut off"
+        self.first_is(self.PLUGGED, f"NOT MET: {run['plug']}")
+        del run["plug"]
+        self.first_is(self.PLUGGED, "NOT MET: no line says so")
+
+    def test_without_a_plug_of_its_version_nothing_of_it_is_judged(self):
+        line = "weir: PyTorch 1.3 allocates without Weir's plug: there is no plug for it: no file x.so"
+        self.run_of("plug_gpt", "weir_plug")["plug"] = line
+        self.assertEqual(self.verdicts(self.PLUGGED), [f"left out: {line}"] * 4)
+
+    def test_prefetching_with_the_plug_is_compared_with_enough_memory(self):
+        self.assertIn("met: finished, losses bit-identical", self.verdicts(self.PLUG_PREFETCH)[1])
+        self.run_of("plug_prefetch", "weir_plug")["exit_code"] = 75
+        self.assertIn("NOT MET: ", self.verdicts(self.PLUG_PREFETCH)[1])
 
     def test_no_losses_are_not_the_same_losses(self):
         for run in self.program("jax_train")["runs"]:

@@ -56,7 +56,8 @@ PROGRAMS = (
     Program("good", "torch", "made_up.py", (Setup("plain"), WITH), seconds=20),
     Program("both", "torch", "made_up.py",
             (Setup("plain"), Setup("plain_async", allocation="async"), WITH,
-             Setup("weir_async", weir=True, budget="7%", allocation="async")), seconds=20),
+             Setup("weir_async", weir=True, budget="7%", allocation="async"),
+             Setup("weir_plug", weir=True, budget="7%", torch="plug")), seconds=20),
     Program("missing", "cupy", "made_up.py", (so("plain", "missing"), WITH), seconds=20),
     Program("missing_with", "cupy", "made_up.py",
             (Setup("plain"), Setup("weir", weir=True, environment={"MADE_UP": "missing"})), seconds=20),
@@ -70,12 +71,10 @@ CALLS = {"first": PROGRAMS[:1], "second": PROGRAMS[1:]}
 
 MADE_UP_WEIR = """#!/usr/bin/env bash
 [[ "$1 $2 $4" == "run --library --budget" && $6 == --json ]] || exit 9
-export PRELOADED=$3 ASKED=
-if [[ $8 == --allocator ]]; then
-  ASKED=$9
-  set -- "${@:1:7}" "${@:10}"
-fi
-[[ $8 == -- ]] || exit 9
+[[ $8 =~ ^--(allocator|torch)$ && ${10} == -- ]] || exit 9
+export PRELOADED=$3 ASKED="${8#--} $9"
+echo "weir: PyTorch 1.2 allocates by /somewhere/$9.so" >&2
+set -- "${@:1:7}" "${@:10}"
 echo "{\\"budget\\": \\"$5\\"}" >"$7"
 exec "${@:9}"
 """
@@ -145,8 +144,8 @@ class RunAll(Scratch):
         self.assertEqual(weir["summary"], {"budget": "7%"})
         self.assertNotIn(str(self.at), weir["command"])
 
-    def test_stream_order_is_by_variables_without_weir_and_by_its_flag_with_it(self):
-        machine = {"PYTORCH_CUDA_ALLOC_CONF": "backend:native", "WEIR_ALLOCATOR": "async"}
+    def test_how_it_allocates_is_by_variables_without_weir_and_by_its_flags_with_it(self):
+        machine = {"PYTORCH_CUDA_ALLOC_CONF": "backend:native", "WEIR_ALLOCATOR": "async", "WEIR_TORCH": "async"}
         done = self.run_all("--only", "both", **machine, PYTORCH_ALLOC_CONF="backend:native")
         self.assertEqual(done.returncode, 0, done.stderr)
         told = {run["setup"]: run["printed"] for run in self.entry("both")["runs"]}
@@ -156,10 +155,14 @@ class RunAll(Scratch):
             {
                 "plain": ("", ""),
                 "plain_async": ("", "backend:cudaMallocAsync"),
-                "weir": ("", ""),
-                "weir_async": ("async", ""),
+                "weir": ("torch off", ""),
+                "weir_async": ("allocator async", ""),
+                "weir_plug": ("torch plug", ""),
             },
         )
+        said = {run["setup"]: run.get("plug") for run in self.entry("both")["runs"]}
+        self.assertEqual(said["weir_plug"], "weir: PyTorch 1.2 allocates by plug.so")
+        self.assertNotIn("plug", self.entry("both")["runs"][0])
 
     def test_without_its_framework_the_rest_of_a_program_is_left_out(self):
         entry = self.only("missing")

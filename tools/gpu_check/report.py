@@ -1133,7 +1133,10 @@ SETUPS = {
     "weir_best_fit": "with Weir, in stream order, pool best_fit",
     "weir_batches": "with Weir, in stream order, batches by NVTX",
     "weir_pluggable": "with Weir, pluggable allocator",
+    "weir_plug": "with Weir's plug",
 }
+MOST_OF_NATIVE = 1.01  # the time with the plug / without Weir
+NO_PLUG = "there is no plug for it"  # tools/preload/hooks/torch_plug.cpp
 LEAST_SERVED = 0.99  # share of the device memory that Weir could serve
 SHARING = 8  # processes on one GPU, as in plan.py
 OUT_OF_MEMORY = 75  # as in harness.py
@@ -1189,6 +1192,7 @@ def read_run(found):
         run.outcome = "stopped at its limit"
     elif run.finished or run.ran_out:
         run.outcome = result
+    run.plug = found.get("plug") or ""
     run.weir, run.unreadable = None, ""
     if "summary" in found:
         try:
@@ -1293,6 +1297,31 @@ def judge_served(runs):
     return met_if(enough and shares), "; ".join(shares) or "no run with Weir"
 
 
+def judge_plugged(runs):
+    run = find_run(runs, "weir_plug")
+    return met_if(run and " allocates by " in run.plug), run and run.plug or "no line says so"
+
+
+def judge_plug_time(runs):
+    run, plain = find_run(runs, "weir_plug"), find_run(runs, "plain")
+    if not (run and plain and run.finished and plain.finished and run.seconds and plain.seconds):
+        return NOT_MET, f"with the plug {outcome_of(run)}; without Weir {outcome_of(plain)}"
+    ratio = run.seconds / plain.seconds
+    return met_if(ratio <= MOST_OF_NATIVE), f"{number(ratio, 3)} times"
+
+
+def if_plugged(judge_one):
+    """Judges nothing where the machine's PyTorch is of a version that has no plug here."""
+
+    def judge_it(runs):
+        run = find_run(runs, "weir_plug")
+        if run and NO_PLUG in run.plug:
+            return LEFT_OUT, run.plug
+        return judge_one(runs)
+
+    return judge_it
+
+
 def judge_dies(runs):
     plain, in_order = find_run(runs, "plain"), find_run(runs, "plain_async")
     dies = plain and in_order and plain.ran_out and in_order.ran_out
@@ -1391,10 +1420,21 @@ TRAINING_PROGRAMS = {
     "cupy_loop": "CuPy, products",
     "jax_train": "JAX, dense network",
 }
+# Each without Weir and with its plug for PyTorch.
+PLUG_PROGRAMS = {
+    "plug_resnet": "Weir's plug, residual network",
+    "plug_gpt": "Weir's plug, transformer",
+    "plug_graphs": "Weir's plug, captured step",
+    "plug_workers": "Weir's plug, forked workers",
+    "plug_compile": "Weir's plug, torch.compile",
+    "plug_sharing": "Weir's plug, tensors shared with a second process",
+    "plug_prefetch": "Weir's plug, prefetching",
+}
 PROGRAMS = {
     **TRAINING_PROGRAMS,
     "torch_prefetch": "PyTorch, prefetching",
     "torch_shared": "PyTorch, 8 processes",
+    **PLUG_PROGRAMS,
 }
 
 
@@ -1476,6 +1516,13 @@ def judge(evidence):
             }
         elif name == "torch_shared":
             judges = {"all finish, each under a budget of its own": judge_shared}
+        elif name == "plug_prefetch":
+            judges = {"finishes in memory that is not enough without Weir": judge_lives("weir_plug")}
+        elif name in PLUG_PROGRAMS:
+            judges[f"at most {number(MOST_OF_NATIVE, 2)} times the time without Weir"] = judge_plug_time
+        if name in PLUG_PROGRAMS:
+            judges = {"PyTorch allocates by the plug": judge_plugged, **judges}
+            judges = {what: if_plugged(judge_one) for what, judge_one in judges.items()}
         judge_it = judge_program(name, list(judges.values()))
         check("programs", judge_it, *judges, title=f"{title}: ")
     return verdicts

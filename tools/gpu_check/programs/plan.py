@@ -1,7 +1,7 @@
 """The plan: each program with its setups, and the time of each run.
 
-Divided into two calls of `tools/gpu-check --programs`, FIRST and SECOND, because the runs of a call
-must fit into its time: see `allowance`.
+Divided into three calls of `tools/gpu-check --programs`, FIRST, SECOND and PLUG, because the runs of a
+call must fit into its time: see `allowance`.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ ASYNC = {
     "cupy": {},
 }
 # The machine's variables that would override a setup.
-NEVER = ("WEIR_ALLOCATOR", "PYTORCH_NO_CUDA_MEMORY_CACHING", *_TORCH, *_JAX)
+NEVER = ("WEIR_ALLOCATOR", "WEIR_TORCH", "PYTORCH_NO_CUDA_MEMORY_CACHING", *_TORCH, *_JAX)
 
 
 def environment(machine, program, setup):
@@ -36,6 +36,7 @@ class Setup:
     name: str
     weir: bool = False
     allocation: str = ""  # empty: the framework's own; `async`: in stream order
+    torch: str = "off"  # with Weir and the framework's own: `--torch`
     budget: str = "80%"
     leave: int = 0  # bytes of the device left to it; 0: all
     environment: dict = dataclasses.field(default_factory=dict)
@@ -150,5 +151,34 @@ SECOND = (
     ),
 )
 
-PROGRAMS = FIRST + SECOND
-CALLS = {"first": FIRST, "second": SECOND}
+# With WEIR_LOG=info a line says that the plug is in use.
+_PLUG = {"weir": True, "torch": "plug", "environment": {"WEIR_LOG": "info"}}
+_PLUGGED = (Setup("plain"), Setup("weir_plug", **_PLUG))
+
+PLUG = (
+    Program("plug_resnet", "torch", "torch_resnet.py", _PLUGGED, seconds=18),
+    Program("plug_gpt", "torch", "torch_gpt.py", _PLUGGED, seconds=18),
+    Program("plug_graphs", "torch", "torch_graphs.py", _PLUGGED, seconds=18),
+    Program("plug_workers", "torch", "torch_workers.py", _PLUGGED, seconds=20),
+    Program("plug_compile", "torch", "torch_compile.py", _PLUGGED, seconds=45),
+    Program(
+        "plug_sharing",
+        "torch",
+        "torch_sharing.py",
+        (*_PLUGGED, Setup("weir", weir=True)),
+        seconds=25,
+    ),
+    Program(
+        "plug_prefetch",
+        "torch",
+        "torch_prefetch.py",
+        (
+            Setup("enough"),
+            Setup("weir_plug", budget=f"{_CAP}B", leave=_LEAVE, **_PLUG),
+        ),
+        seconds=25,
+    ),
+)
+
+PROGRAMS = FIRST + SECOND + PLUG
+CALLS = {"first": FIRST, "second": SECOND, "plug": PLUG}

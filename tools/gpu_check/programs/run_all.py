@@ -4,7 +4,7 @@
     run_all.py --weir PROGRAM [--library FILE] --output FILE [--limit SECONDS] [--only WHICH]
     run_all.py --plan WHICH
 
-WHICH is `first` or `second`, the halves that fit one call each, or names of programs with commas
+WHICH is `first`, `second` or `plug`, the parts that fit one call each, or names of programs with commas
 between. --plan prints what each program's runs are sure of together, in seconds, and runs nothing.
 
 Needs Python alone; the programs need PyTorch, CuPy or JAX, and say so where it is not there. FILE is
@@ -34,7 +34,7 @@ def parse(words):
     parser.add_argument("--library", help="what it preloads; libweir.so beside it unless told")
     parser.add_argument("--output", help="the file for what came of each run")
     parser.add_argument("--limit", type=float, default=400, help="seconds for all of it")
-    parser.add_argument("--only", metavar="WHICH", help="a half, or names; all unless told")
+    parser.add_argument("--only", metavar="WHICH", help="a part, or names; all unless told")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--small", action="store_true", help="sizes for a cpu")
     args = parser.parse_args(words)

@@ -68,7 +68,8 @@ class Runner:
             summary.unlink(missing_ok=True)
             way = [self._weir, "run", "--library", self._library, "--budget", setup.budget]
             way += ["--json", str(summary)]
-            way += ["--allocator", setup.allocation] if setup.allocation else []
+            own = ["--torch", setup.torch]
+            way += ["--allocator", setup.allocation] if setup.allocation else own
             command = [*way, "--", *command]
         environment = plan.environment(os.environ, program, setup)
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -138,6 +139,7 @@ class Process:
         entry["printed"] = last_json(self._printed)
         if self._summary is not None:
             entry["summary"] = read_json(self._summary)
+            entry["plug"] = plug_line(self._log)
         return entry
 
 
@@ -170,6 +172,14 @@ def shorter(word):
 def last_line(file):
     lines = file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1][:300] if lines else ""
+
+
+def plug_line(file):
+    """Returns Weir's line on its plug for PyTorch, without folders of this machine; empty if none."""
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith("weir: PyTorch ") and (" allocates by " in line or "Weir's plug" in line):
+            return " ".join(map(shorter, line.split()))[:300]
+    return ""
 
 
 def last_json(file):

@@ -91,11 +91,11 @@ too_much() {
   return 1
 }
 
-# Prints the arithmetic of the three calls. Fails if one does not fit.
+# Prints the arithmetic of the calls. Fails if one does not fit.
 dry_run() {
   local half status=0
   dry_run_call "tools/gpu-check" info "${steps[@]}" report || status=1
-  for half in first second; do
+  for half in first second plug; do
     dry_run_call "tools/gpu-check --programs $half" info warm_up programs report || status=1
     dry_run_programs "$half" || status=1
   done

@@ -35,6 +35,8 @@ build() {
     cmake --build "$folder" --target weir-gpu
     tools/gpu_check/portable_check "$carried_most" . \
       "$program" "$folder/weir" "$folder/libweir.so" "$folder/libweir_timeline.so"
+    # Beside libweir.so, which finds it there. It needs what PyTorch brings.
+    if [[ -n $torch ]]; then tools/torch/build --output "$folder" "$torch"; fi
     echo "built in $SECONDS s"
   } >&2
 }

@@ -67,13 +67,13 @@ flow_worked() {
   done <"$run/steps.tsv"
 }
 
-# Runs the three calls of the first half hour and makes their page, in build/rehearsal, of size $1.
+# Runs the calls of the first half hour and makes their page, in build/rehearsal, of size $1.
 # Reports whether the flow works. Conditions that only a GPU can meet are on the page and decide
 # nothing.
 rehearse() {
   local size=$1 folder=$PWD/build/rehearsal call status=0 number=0 pages=()
   rm -rf "$folder"
-  for call in "" "--programs first" "--programs second"; do
+  for call in "" "--programs first" "--programs second" "--programs plug"; do
     number=$((number + 1))
     mkdir -p "$folder/output$number"
     # shellcheck disable=SC2086  # several words
