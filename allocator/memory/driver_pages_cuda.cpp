@@ -57,8 +57,11 @@ CUresult DriverPages::unreserve(void* address, Bytes size) const noexcept {
   return calls_.unreserve(device_address(address), size.count);
 }
 
-PagesDone DriverPages::create(std::span<Page> pages) const noexcept {
-  const CUmemAllocationProp properties = memory_of(device_);
+PagesDone DriverPages::create(std::span<Page> pages, PageSharing sharing) const noexcept {
+  CUmemAllocationProp properties = memory_of(device_);
+  if (sharing == PageSharing::kByFile) {
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  }
   for (std::size_t i = 0; i < pages.size(); ++i) {
     CUmemGenericAllocationHandle handle = 0;
     const CUresult code = calls_.create(&handle, page_.count, &properties, 0);
@@ -66,6 +69,11 @@ PagesDone DriverPages::create(std::span<Page> pages) const noexcept {
     pages[i] = page_of(handle);
   }
   return {.count = pages.size()};
+}
+
+CUresult DriverPages::export_page(Page page, int& file) const noexcept {
+  if (calls_.export_page == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return calls_.export_page(&file, handle_of(page), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 }
 
 PagesDone DriverPages::destroy(std::span<const Page> pages) const noexcept {

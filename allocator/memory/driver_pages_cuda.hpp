@@ -22,6 +22,7 @@ struct PageCalls {
   decltype(&cuMemMap) map = nullptr;
   decltype(&cuMemUnmap) unmap = nullptr;
   decltype(&cuMemSetAccess) set_access = nullptr;
+  decltype(&cuMemExportToShareableHandle) export_page = nullptr;  ///< null: no page is shared
 
   [[nodiscard]] bool complete() const noexcept;
 };
@@ -33,6 +34,12 @@ struct PagesDone {
   const char* call = "";  ///< that failed
 };
 
+/// Whether another process can map new pages.
+enum class PageSharing : bool {
+  kNone,
+  kByFile,  ///< by a file descriptor
+};
+
 /// Pages of one device's memory. No call checks room, sets a context or logs. Thread-safe.
 class DriverPages {
  public:
@@ -42,7 +49,11 @@ class DriverPages {
   /// Returns null if there are no such addresses.
   [[nodiscard]] void* reserve(Bytes size) const noexcept;
   [[nodiscard]] CUresult unreserve(void* address, Bytes size) const noexcept;
-  [[nodiscard]] PagesDone create(std::span<Page> pages) const noexcept;
+  [[nodiscard]] PagesDone create(std::span<Page> pages,
+                                 PageSharing sharing = PageSharing::kNone) const noexcept;
+  /// Sets `file` to a new descriptor by which another process can map the page, which was created
+  /// for that. The caller closes it.
+  [[nodiscard]] CUresult export_page(Page page, int& file) const noexcept;
   /// Tries each page, even after a failure. Reports how many are given back.
   [[nodiscard]] PagesDone destroy(std::span<const Page> pages) const noexcept;
   /// Gives access to the owning device and to `others`, once per contiguous range: that driver call

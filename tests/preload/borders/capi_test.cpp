@@ -227,6 +227,27 @@ TEST_F(CApi, NoBlocksAreListedWhereNothingCanBeSaid) {
   EXPECT_EQ(weir_blocks(1, &block, 1, sizeof block), 0U);
 }
 
+TEST_F(CApi, MemoryIsSharedWithTheFilesThatThereIsRoomFor) {
+  weir_allow_sharing();
+  weir_shared shared{};
+  EXPECT_EQ(weir_share(fake::memory(), &shared, nullptr, 0), 0) << "it has no size";
+  EXPECT_EQ(weir_share(fake::memory(), nullptr, nullptr, 0), 0);
+  EXPECT_THAT(take_calls(), ElementsAre("allow sharing"));
+  shared.size = sizeof shared;
+  ASSERT_EQ(weir_share(fake::memory(), &shared, nullptr, 0), 1);
+  EXPECT_EQ(shared.base, 2048U);
+  EXPECT_EQ(shared.bytes, 6144U);
+  EXPECT_EQ(shared.page, 2048U);
+  EXPECT_EQ(shared.handle[5], 'h');
+  std::array<int, 4> files{};
+  ASSERT_EQ(weir_share(fake::memory(), &shared, files.data(), 2), 1);
+  EXPECT_THAT(files, ElementsAre(11, 12, 0, 0));
+  ASSERT_EQ(weir_share(fake::memory(), &shared, files.data(), 4), 1);
+  EXPECT_THAT(files, ElementsAre(11, 12, 13, 0));
+  fake::answer({.knows = false});
+  EXPECT_EQ(weir_share(fake::memory(), &shared, files.data(), 4), 0);
+}
+
 TEST_F(CApi, SettingsAreWrittenAsSnprintfWould) {
   const std::string all =
       "budget=80% (WEIR_BUDGET)\nsummary=a (1).json (WEIR_SUMMARY)\npool=round (default)";

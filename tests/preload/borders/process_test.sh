@@ -32,7 +32,7 @@ case $case in
     sed -i -E 's/^(allocate .* stream) [0-9]+$/\1 S/' "$WEIR_FAKE_CALLS"
     for _ in 1 2; do
       printf '%s\n' 'begin train' end 'memory 3' 'trim -1' 'budget -1 21474836480' 'fraction 1 0.5' \
-        'reset peaks 1' 'allocate 64 block on 1 stream S' 'use block on -1 stream 0' \
+        'reset peaks 1' 'allocate 64 block on 1 stream S' 'use block on -1 stream 0' 'allow sharing' 'share block' \
         'free block on 1 stream 0' 'blocks 1' settings 'timeline ' 'timeline stop'
     done | expect_calls
     ;;

@@ -18,6 +18,7 @@ static void alone(void) {
   char text[8] = "as was";
   weir_memory memory;
   weir_block block;
+  weir_shared shared;
   int anything = 0;
   memory.size = sizeof memory;
   memory.total = 7;
@@ -34,6 +35,9 @@ static void alone(void) {
   weir_free(0, &anything, NULL);
   weir_record_use(&anything, NULL);
   EXPECT(weir_blocks(0, &block, 1, sizeof block) == 0);
+  shared.size = sizeof shared;
+  weir_allow_sharing();
+  EXPECT(weir_share(&anything, &shared, NULL, 0) == 0);
   EXPECT(weir_settings(text, 0) == 0);
   EXPECT(text[0] == 'a');
   EXPECT(weir_settings(text, sizeof text) == 0);
@@ -47,6 +51,8 @@ static void swapped_in(void) {
   char text[7];
   weir_memory memory;
   weir_block block;
+  weir_shared shared;
+  int files[2];
   int stream = 0;
   void* allocated;
   memory.size = sizeof memory;
@@ -62,6 +68,10 @@ static void swapped_in(void) {
   allocated = weir_allocate(1, 64, &stream);
   EXPECT(allocated != NULL);
   weir_record_use(allocated, NULL);
+  weir_allow_sharing();
+  shared.size = sizeof shared;
+  EXPECT(weir_share(allocated, &shared, files, 2) == 1);
+  EXPECT(shared.bytes == 6144 && shared.page == 2048 && files[0] == 11 && files[1] == 12);
   weir_free(1, allocated, NULL);
   EXPECT(weir_blocks(1, &block, 1, sizeof block) == 3);
   EXPECT(block.size == 512 && block.state == WEIR_ALLOCATED);

@@ -126,7 +126,8 @@ TEST(Hooks, AreAllThatTheLibraryLetsOutBesideItsBorders) {
   expected.insert({"weir_timeline_start", "weir_timeline_stop", "weir_api_version",
                    "weir_batch_begin", "weir_batch_end", "weir_memory_info", "weir_set_budget",
                    "weir_settings", "weir_trim", "weir_allocate", "weir_blocks", "weir_free",
-                   "weir_record_use", "weir_reset_peaks", "weir_set_fraction"});
+                   "weir_record_use", "weir_reset_peaks", "weir_set_fraction", "weir_allow_sharing",
+                   "weir_share"});
   expected.insert({"weir_torch_alloc", "weir_torch_alloc_or_null", "weir_torch_base_alloc",
                    "weir_torch_free", "weir_torch_init", "weir_torch_memory_fraction",
                    "weir_torch_record_stream", "weir_torch_reset"});

@@ -108,6 +108,23 @@ void weir_record_use(void* pointer, void* stream) {
   weir::preload::record_use_on(-1, pointer, static_cast<CUstream>(stream));
 }
 
+void weir_allow_sharing() { weir::preload::allow_sharing(); }
+
+int weir_share(void* pointer, weir_shared* out, int* files, size_t count) {
+  if (out == nullptr || out->size < sizeof(weir_shared)) return 0;
+  const auto shared = weir::preload::share(pointer);
+  if (!shared) return 0;
+  *out = {.size = sizeof(weir_shared),
+          .base = shared->base,
+          .bytes = shared->size.count,
+          .page = shared->page.count,
+          .handle = {}};
+  static_assert(sizeof out->handle == sizeof shared->handle);
+  std::memcpy(out->handle, &shared->handle, sizeof shared->handle);
+  std::copy_n(shared->files.begin(), std::min(count, shared->files.size()), files);
+  return 1;
+}
+
 size_t weir_blocks(int device, weir_block* blocks, size_t count, size_t block_size) {
   if (device < 0 || block_size < kBlockOfVersion4) return 0;
   const auto all = weir::preload::memory_blocks(device);

@@ -71,6 +71,15 @@ typedef struct weir_block {
   uint32_t unused;     ///< 0
 } weir_block;
 
+/// How another process can reach a block's memory.
+typedef struct weir_shared {
+  size_t size;     ///< set to sizeof(weir_shared) before the call: the struct may grow
+  uint64_t base;   ///< where the shared memory begins, at the block or before it
+  uint64_t bytes;  ///< of the shared memory, which may include other blocks
+  uint64_t page;   ///< size of its pages, each of which has a file descriptor; 0: `handle` is for all
+  unsigned char handle[64];  ///< a CUipcMemHandle or cudaIpcMemHandle_t of the memory at `base`
+} weir_shared;
+
 /// Returns WEIR_API_VERSION of the swapped-in library; 0 if there is none.
 WEIR_FUNCTION int weir_api_version(void);
 
@@ -128,6 +137,19 @@ WEIR_FUNCTION void weir_free(int device, void* pointer, void* stream);
 /// Records that work on `stream` uses the memory too, so that its free waits for that work. Does
 /// nothing if no pool has allocated it, and without the library.
 WEIR_FUNCTION void weir_record_use(void* pointer, void* stream);
+
+/// Lets weir_share share memory that the library takes from the driver from now on. Call it before
+/// CUDA is used. Does nothing without the library.
+WEIR_FUNCTION void weir_allow_sharing(void);
+
+/// Says how another process can reach the block that weir_allocate returned: fills `out`, and up to
+/// `count` of `files` if the memory has pages, one file descriptor for each: the other process maps
+/// them with cuMemImportFromShareableHandle one after the other. They are the library's, and stay
+/// open and valid while the block is allocated. `files` may be null if `count` is 0. Returns 1.
+/// Returns 0 if the block cannot be shared, it is none, `out` is null or its size below that of
+/// version 4, without the library, or with a version before 4. Neighbours of the block in `bytes`
+/// are shared too, as with CUDA itself.
+WEIR_FUNCTION int weir_share(void* pointer, weir_shared* out, int* files, size_t count);
 
 /// Lists the memory of the device's pools, ascending by address, as of one moment for each pool:
 /// fills up to `count` structs of `block_size` bytes, which is sizeof(weir_block), and returns how
@@ -271,6 +293,24 @@ static inline void weir_record_use(void* pointer, void* stream) {
   if (found == NULL) return;
   memcpy(&function, &found, sizeof function);
   function(pointer, stream);
+}
+
+static inline void weir_allow_sharing(void) {
+  static void* symbol;
+  void (*function)(void);
+  void* found = weir_find(&symbol, "weir_allow_sharing");
+  if (found == NULL) return;
+  memcpy(&function, &found, sizeof function);
+  function();
+}
+
+static inline int weir_share(void* pointer, weir_shared* out, int* files, size_t count) {
+  static void* symbol;
+  int (*function)(void*, weir_shared*, int*, size_t);
+  void* found = weir_find(&symbol, "weir_share");
+  if (found == NULL) return 0;
+  memcpy(&function, &found, sizeof function);
+  return function(pointer, out, files, count);
 }
 
 static inline size_t weir_blocks(int device, weir_block* blocks, size_t count, size_t block_size) {

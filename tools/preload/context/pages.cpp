@@ -1,5 +1,7 @@
 #include "tools/preload/context/pages.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -34,7 +36,8 @@ PageCalls calls_of(const Driver& driver) noexcept {
           .release = driver.cuMemRelease,
           .map = driver.cuMemMap,
           .unmap = driver.cuMemUnmap,
-          .set_access = driver.cuMemSetAccess};
+          .set_access = driver.cuMemSetAccess,
+          .export_page = driver.cuMemExportToShareableHandle};
 }
 
 }  // namespace
@@ -53,7 +56,11 @@ std::unique_ptr<ContextPages> ContextPages::open(const Driver& driver, CUcontext
   }
   const DriverPages pages(calls, account.device());
   if (pages.page_size().count == 0) return nullptr;
-  return std::make_unique<ContextPages>(pages, driver, context, account, fences);
+  int files = 0;
+  (void)driver.cuDeviceGetAttribute(
+      &files, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, account.device());
+  return std::make_unique<ContextPages>(pages, driver, context, account, fences,
+                                        files != 0 && calls.export_page != nullptr);
 }
 
 template <typename Work>
@@ -108,11 +115,79 @@ void ContextPages::unreserve(void* address, Bytes size) noexcept {
                "addresses cannot be released");
 }
 
+PagesDone ContextPages::create_in_driver(std::span<Page> pages) noexcept {
+  if (can_share_.load() && shares_new_.load()) {
+    const PagesDone done = in_driver([&] { return pages_.create(pages, PageSharing::kByFile); });
+    const bool refused =
+        done.code == CUDA_ERROR_NOT_SUPPORTED || done.code == CUDA_ERROR_NOT_PERMITTED;
+    if (!refused || done.count != 0) return done;
+    can_share_.store(false);  // as in a sandbox, whatever the device's attribute says
+  }
+  return in_driver([&] { return pages_.create(pages); });
+}
+
+std::optional<std::vector<int>> ContextPages::files_of(CUdeviceptr begin, CUdeviceptr end) {
+  std::vector<Page> pages;
+  {
+    const Lock lock(mutex_);
+    for (CUdeviceptr at = begin; at < end; at += page_size().count) {
+      const auto found = mapped_.find(at);
+      if (found == mapped_.end()) return std::nullopt;
+      pages.push_back(found->second);
+    }
+  }
+  std::vector<int> files;
+  files.reserve(pages.size());
+  for (const Page page : pages) {
+    const auto file = file_of(page);
+    if (!file) return std::nullopt;  // those made stay with their pages
+    files.push_back(*file);
+  }
+  return files;
+}
+
+std::optional<int> ContextPages::file_of(Page page) {
+  {
+    const Lock lock(mutex_);
+    const auto found = files_.find(page.id);
+    if (found != files_.end()) return found->second;
+  }
+  int file = -1;
+  const PagesDone done = in_driver([&]() -> PagesDone {
+    return {0, pages_.export_page(page, file), "cuMemExport"};
+  });
+  if (done.code != CUDA_SUCCESS) return std::nullopt;
+  int kept = file;
+  try {
+    const Lock lock(mutex_);
+    kept = files_.emplace(page.id, file).first->second;
+  } catch (...) {
+    (void)close(file);
+    throw;
+  }
+  if (kept != file) (void)close(file);  // another thread was faster
+  return kept;
+}
+
+void ContextPages::close_files(std::span<const Page> pages) noexcept {
+  for (const Page page : pages) {
+    int file = -1;
+    {
+      const Lock lock(mutex_);
+      const auto found = files_.find(page.id);
+      if (found == files_.end()) continue;
+      file = found->second;
+      files_.erase(found);
+    }
+    (void)close(file);
+  }
+}
+
 std::size_t ContextPages::create(std::span<Page> pages) {
   PagesDone done;
   {
     Account::Claim claim(account_, pages.size(), page_size());
-    done = in_driver([&] { return pages_.create(pages.first(claim.count())); });
+    done = create_in_driver(pages.first(claim.count()));
     claim.keep(done.count);
   }
   const auto made = pages.first(done.count);
@@ -158,6 +233,7 @@ void ContextPages::destroy(std::span<const Page> pages) noexcept {
 
 void ContextPages::release(std::span<const Page> pages) noexcept {
   if (pages.empty()) return;
+  close_files(pages);
   const Account::Return returns(account_);
   const PagesDone done = in_driver([&] { return pages_.destroy(pages); });
   // Memory that cannot be returned stays charged permanently.
@@ -295,14 +371,17 @@ void ContextPages::forget() noexcept {
   decltype(ranges_) ranges;
   decltype(mapped_) mapped;
   decltype(made_) made;
+  decltype(files_) files;
   {
     const Lock lock(mutex_);
     gone_ = true;
     ranges.swap(ranges_);
     mapped.swap(mapped_);
     made.swap(made_);
+    files.swap(files_);
     held_ = 0;
   }
+  for (const auto& [page, file] : files) (void)close(file);
   // Errors are ignored: a driver that ends everything with the context no longer knows these.
   (void)in_driver([&]() -> PagesDone {
     for (const auto& [address, page] : mapped) {

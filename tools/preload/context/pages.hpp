@@ -2,9 +2,11 @@
 
 // Device memory of one context, page by page, under the device's budget.
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -27,8 +29,16 @@ class ContextPages final : public PageSource {
   [[nodiscard]] static std::unique_ptr<ContextPages> open(const Driver& driver, CUcontext context,
                                                           Account& account, const Fences& fences);
   ContextPages(const DriverPages& pages, const Driver& driver, CUcontext context, Account& account,
-               const Fences& fences) noexcept
-      : pages_(pages), driver_(driver), context_(context), account_(account), fences_(fences) {}
+               const Fences& fences, bool can_share) noexcept
+      : pages_(pages),
+        driver_(driver),
+        context_(context),
+        account_(account),
+        fences_(fences),
+        can_share_(can_share) {}
+  /// Lets other processes map the pages that are created from now on, in all contexts, where the
+  /// device can do that.
+  static void share_new_ones() noexcept { shares_new_.store(true); }
 
   [[nodiscard]] Bytes page_size() const override { return pages_.page_size(); }
   [[nodiscard]] void* reserve(Bytes size) override;
@@ -38,6 +48,11 @@ class ContextPages final : public PageSource {
   void destroy(std::span<const Page> pages) noexcept override;
   [[nodiscard]] std::size_t map(std::span<const Mapping> mappings) noexcept override;
   [[nodiscard]] std::size_t unmap(std::span<const Mapping> mappings) noexcept override;
+
+  /// Returns a file descriptor for each page in the range, in order, by which another process can
+  /// map it; nothing if one of them cannot be shared. They stay open until their page is destroyed.
+  /// The range begins and ends with a page, and its pages must not move meanwhile.
+  [[nodiscard]] std::optional<std::vector<int>> files_of(CUdeviceptr begin, CUdeviceptr end);
 
   /// Returns whether the address is reserved here.
   [[nodiscard]] bool has(CUdeviceptr address) const noexcept;
@@ -63,6 +78,11 @@ class ContextPages final : public PageSource {
   void strike(std::span<const Mapping> mappings) noexcept;
   /// Adds access that was allowed while a thread that knew fewer devices mapped pages.
   [[nodiscard]] bool let_in_late(std::span<const Mapping> mapped, std::size_t known) noexcept;
+  /// Creates pages in the driver, which others can map if that is wanted and possible.
+  [[nodiscard]] PagesDone create_in_driver(std::span<Page> pages) noexcept;
+  /// Returns the page's file descriptor, and makes it if needed; nothing if it cannot be shared.
+  [[nodiscard]] std::optional<int> file_of(Page page);
+  void close_files(std::span<const Page> pages) noexcept;
   /// Releases pages that are in no table any more.
   void release(std::span<const Page> pages) noexcept;
 
@@ -71,6 +91,8 @@ class ContextPages final : public PageSource {
   const CUcontext context_;
   Account& account_;
   const Fences& fences_;
+  std::atomic<bool> can_share_;
+  inline static constinit std::atomic<bool> shares_new_{false};
 
   mutable Mutex mutex_{LockRank::kLeaf};
   bool gone_ WEIR_GUARDED_BY(mutex_) = false;
@@ -79,6 +101,7 @@ class ContextPages final : public PageSource {
   std::unordered_map<std::uint64_t, bool> made_ WEIR_GUARDED_BY(mutex_);  ///< page: whether to
                                                                           ///< destroy it
   std::size_t held_ WEIR_GUARDED_BY(mutex_) = 0;                          ///< number of kept pages
+  std::unordered_map<std::uint64_t, int> files_ WEIR_GUARDED_BY(mutex_);  ///< of shared pages
   std::vector<int> others_ WEIR_GUARDED_BY(mutex_);  ///< other devices with access
 };
 

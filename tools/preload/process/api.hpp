@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,20 @@ struct MemoryBlock {
 /// Returns the memory of the pools of `device`, ascending by address; see Pools::blocks. Empty if
 /// there is no such device, it was not used yet, or host memory is short.
 [[nodiscard]] std::vector<MemoryBlock> memory_blocks(int device) noexcept;
+/// Lets `share` share memory that is allocated from now on.
+void allow_sharing() noexcept;
+/// How another process can reach a block's memory: by a handle of the driver's allocation, or by a
+/// file for each page.
+struct SharedMemory {
+  std::uintptr_t base = 0;  ///< where the shared memory begins, at the block or before it
+  Bytes size;
+  Bytes page;  ///< zero: by `handle`
+  CUipcMemHandle handle{};
+  std::vector<int> files;  ///< of its pages, in order; open while the block is allocated
+};
+/// Shares the memory around the allocated block at `pointer`, its neighbours too. Returns nothing
+/// if no pool has allocated it, or it cannot be shared.
+[[nodiscard]] std::optional<SharedMemory> share(void* pointer) noexcept;
 /// Returns `name=value (source)` for each setting, one per line; empty before CUDA is ready.
 [[nodiscard]] std::string settings_text() noexcept;
 

@@ -32,6 +32,7 @@ std::string install() {
   if (weir_api_version() < kWeirVersion) {
     return "libweir.so is not in this process, or is older than the plug";
   }
+  weir_allow_sharing();
   if (pthread_atfork(nullptr, nullptr, [] { forked_child.store(true); }) != 0) {
     return "no memory for a handler of forks";
   }

@@ -84,6 +84,16 @@
 #define WEIR_TORCH_POOL_ALLOCATOR ::c10::cuda::CUDACachingAllocator::CUDAAllocator*
 #endif
 
+// The first character of a handle of shared memory, which says how the rest is written
+// (SHAREABLE_HANDLE_VERSION in c10/cuda/CUDACachingAllocator.cpp). Read from the wheels' libraries.
+#if WEIR_TORCH_FROM(13)
+#define WEIR_TORCH_HANDLE_VERSION 3
+#elif WEIR_TORCH_FROM(8)
+#define WEIR_TORCH_HANDLE_VERSION 2
+#else
+#define WEIR_TORCH_HANDLE_VERSION 1
+#endif
+
 // What an entry of a history has before its time.
 #if WEIR_TORCH_FROM(8)
 #define WEIR_TORCH_DEFAULT_POOL c10::cuda::MempoolId_t{0, 0},

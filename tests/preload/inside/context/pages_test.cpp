@@ -3,7 +3,10 @@
 
 #include "tools/preload/context/pages.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -165,6 +168,108 @@ TEST_F(ContextPagesTest, HaveNoHandleForOtherProcesses) {
   EXPECT_EQ(weir_standin_calls("cuIpcGetMemHandle"), 0U);
   EXPECT_FALSE(log.containing("cuIpcGetMemHandle refused").empty());
   end();
+}
+
+TEST_F(ContextPagesTest, AreSharedByFilesOnceThatIsAllowed) {
+  expect_refused("cuMemExportToShareableHandle", CUDA_ERROR_INVALID_VALUE);
+  ASSERT_NO_FATAL_FAILURE(begin(2));
+  map();
+  EXPECT_EQ(source->files_of(address(), address(2)), std::nullopt) << "they were created before";
+  ContextPages::share_new_ones();
+  std::vector<Page> more(2);
+  ASSERT_EQ(source->create(more), 2U);
+  const std::vector<Mapping> places{{range + 4 * kPage, more[0]}, {range + 5 * kPage, more[1]}};
+  ASSERT_EQ(source->map(places), 2U);
+  EXPECT_EQ(source->files_of(address(4), address(7)), std::nullopt) << "the last is not mapped";
+  const auto files = source->files_of(address(4), address(6));
+  ASSERT_TRUE(files.has_value());
+  ASSERT_EQ(files->size(), 2U);
+  EXPECT_EQ(source->files_of(address(4), address(6)), files) << "they are kept";
+
+  // As another process does with such a file.
+  CUmemGenericAllocationHandle there = 0;
+  ASSERT_EQ(
+      cuMemImportFromShareableHandle(&there, reinterpret_cast<void*>(std::uintptr_t(files->at(1))),
+                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+      CUDA_SUCCESS);
+  CUdeviceptr seen = 0;
+  ASSERT_EQ(cuMemAddressReserve(&seen, kPage, 0, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(seen, kPage, 0, there, 0), CUDA_SUCCESS);
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  ASSERT_EQ(cuMemSetAccess(seen, kPage, &access, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8(address(5), 7, kPage), CUDA_SUCCESS);
+  unsigned char byte = 0;
+  ASSERT_EQ(cuMemcpyDtoH(&byte, seen + kPage - 1, 1), CUDA_SUCCESS);
+  EXPECT_EQ(byte, 7);
+  EXPECT_EQ(cuMemUnmap(seen, kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAddressFree(seen, kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(there), CUDA_SUCCESS);
+
+  EXPECT_EQ(source->unmap(places), 2U);
+  source->destroy(more);
+  for (const int file : *files) EXPECT_EQ(fcntl(file, F_GETFD), -1) << "closed with its page";
+  end();
+}
+
+TEST_F(ContextPagesTest, AreCreatedAlsoWhereNoneMayBeShared) {
+  expect_refused("cuMemExportToShareableHandle", CUDA_ERROR_INVALID_VALUE);
+  ContextPages::share_new_ones();
+  ASSERT_NO_FATAL_FAILURE(begin(0));
+  weir_standin_fail("cuMemCreate", 1, CUDA_ERROR_NOT_PERMITTED, kWeirStandinOnce);
+  pages.resize(2);
+  ASSERT_EQ(source->create(pages), 2U);
+  mappings = {{range, pages[0]}, {range + kPage, pages[1]}};
+  map();
+  EXPECT_EQ(source->files_of(address(), address(2)), std::nullopt);
+  weir_standin_fail("cuMemCreate", 1, CUDA_ERROR_UNKNOWN, kWeirStandinOnce);
+  std::vector<Page> more(1);
+  EXPECT_THROW((void)source->create(more), DriverError) << "any other fault is one";
+  end();
+}
+
+// As a framework's allocator shares a tensor.
+TEST_F(ContextPagesTest, OfABlockAreSharedWithItsNeighbours) {
+  allow_sharing();
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  const CUdeviceptr before = allocate(kPage / 2, stream);
+  const CUdeviceptr tensor = allocate(2 * kPage, stream);
+  auto* const pointer = reinterpret_cast<void*>(tensor);
+  const auto shared = share(pointer);
+  ASSERT_TRUE(shared.has_value());
+  EXPECT_EQ(shared->page, Bytes{kPage});
+  EXPECT_EQ(shared->base % kPage, 0U);
+  EXPECT_LE(shared->base, tensor);
+  EXPECT_GE(shared->base + shared->size.count, tensor + 2 * kPage);
+  EXPECT_EQ(shared->files.size(), shared->size.count / kPage);
+  EXPECT_FALSE(share(reinterpret_cast<void*>(tensor + 512)).has_value()) << "no block begins there";
+  EXPECT_FALSE(share(nullptr).has_value());
+  free(tensor, stream);
+  free(before, stream);
+  EXPECT_FALSE(share(pointer).has_value()) << "it is free";
+  settle();
+  (void)trim(0);
+  for (const int file : shared->files) EXPECT_EQ(fcntl(file, F_GETFD), -1);
+}
+
+TEST_F(ContextPagesTest, AreNotNeededToShareAPartOfASegment) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "best_fit"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr first = allocate(kBytes, stream);
+  const CUdeviceptr second = allocate(kBytes, stream);
+  const auto one = share(reinterpret_cast<void*>(first));
+  const auto other = share(reinterpret_cast<void*>(second));
+  ASSERT_TRUE(one.has_value());
+  ASSERT_TRUE(other.has_value());
+  EXPECT_EQ(one->page, Bytes{});
+  EXPECT_EQ(one->base, other->base) << "their segment";
+  EXPECT_LE(one->base, std::min(first, second));
+  EXPECT_GE(one->base + one->size.count, std::max(first, second) + kBytes);
+  EXPECT_EQ(std::memcmp(&one->handle, &other->handle, sizeof one->handle), 0);
+  EXPECT_EQ(arena().pool().find(reinterpret_cast<void*>(first))->size, Bytes{kBytes})
+      << "it stays the pool's";
 }
 
 TEST_F(ContextPagesTest, AreOpenedToPeers) {
