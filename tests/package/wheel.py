@@ -119,6 +119,9 @@ def check_run():
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         printed, _ = process.communicate(timeout=60)
         assert (int(printed), process.returncode) == (process.pid, -signal.SIGPIPE), (printed, process.returncode)
+    # In the C locale the interpreter sets a variable, which must not reach the program.
+    printed = run(WEIR, "run", "--", "env", env={"PATH": os.environ["PATH"]})
+    assert "LC_CTYPE" not in printed and "\nLD_PRELOAD=" in printed, printed
     check = "assert weir.active() and weir.memory_info().allocated == 1 << 20, weir.memory_info()"
     program = textwrap.dedent(PROGRAM) + f"import os, weir\n{check}\nprint(os.environ['LD_PRELOAD'])\n"
     # Of another installation: a copy, which a loader takes for another library.

@@ -7,7 +7,7 @@ the program's own.
 import os
 import signal
 import sys
-from typing import NoReturn, Sequence
+from typing import Dict, NoReturn, Sequence
 
 
 def _become(name: str, arguments: Sequence[str]) -> NoReturn:
@@ -18,10 +18,23 @@ def _become(name: str, arguments: Sequence[str]) -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
-        os.execv(path, [path, *arguments])
+        os.execve(path, [path, *arguments], _environment())
     except OSError as error:
         print(f"{name}: '{path}' cannot be started: {error.strerror}", file=sys.stderr)
         sys.exit(2)
+
+
+def _environment() -> Dict[bytes, bytes]:
+    """The process's own, without the LC_CTYPE that the interpreter adds in the C locale (PEP 538)."""
+    environment = dict(os.environb)
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            given = file.read().split(b"\0")
+    except OSError:
+        return environment
+    if not any(line.startswith(b"LC_CTYPE=") for line in given):
+        environment.pop(b"LC_CTYPE", None)
+    return environment
 
 
 def _refusal(name: str, path: str) -> int:
