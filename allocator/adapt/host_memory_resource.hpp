@@ -17,7 +17,8 @@ namespace weir {
 class HostOutOfMemory final : public std::bad_alloc {
  public:
   /// Thrown by a HostMemoryResource.
-  explicit HostOutOfMemory(const OutOfMemory& cause) noexcept : cause_(cause) {}
+  explicit HostOutOfMemory(const OutOfMemory& cause) noexcept
+      : cause_(cause) {}  // NOLINT(bugprone-throw-keyword-missing): kept, not thrown
   [[nodiscard]] const char* what() const noexcept override { return cause_.what(); }
   /// Returns the pool's own error, with its figures.
   [[nodiscard]] const OutOfMemory& cause() const noexcept { return cause_; }

@@ -104,7 +104,7 @@ TEST_F(AllocationTest, OfNothingIsEmpty) {
 }
 
 TEST_F(AllocationTest, ThrowsIfThereIsNoMemory) {
-  EXPECT_THROW(Allocation(pool, kib(65), a), OutOfMemory);
+  EXPECT_THROW((void)Allocation(pool, kib(65), a), OutOfMemory);
 }
 
 TEST_F(AllocationTest, ABlockThatThePoolDoesNotTakeBackIsReported) {
