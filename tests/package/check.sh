@@ -131,7 +131,7 @@ build_with_pkg_config() {
   "$CXX" -std=c++20 "$consumer/main.cpp" "${flags[@]}" -o "$program"
   LD_LIBRARY_PATH=$1/$2 expect_sum "$program"
   "$CXX" -std=c++20 "$consumer/containers.cpp" "${flags[@]}" -o "$program"
-  diff <(LD_LIBRARY_PATH=$1/$2 "$program") <(printf '%s\n' 'held: 12 MiB' 'out of memory') ||
+  diff <(LD_LIBRARY_PATH=$1/$2 "$program") <(printf '%s\n' 'held: 12.0 MiB' 'out of memory') ||
     fail "the program with containers printed something else"
 }
 
