@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <ranges>
+#include <span>
 #include <type_traits>
 
 #include "allocator/base/bytes.hpp"
@@ -53,11 +54,12 @@ class HostRoom {
   /// Refers to `range`, whose elements are not const.
   template <ElementRange Range>
   requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<Range>>>)
-      HostRoom(Range&& range)
-  noexcept
-      : data_(std::ranges::data(range)),
-        elements_(std::ranges::size(range)),
-        dtype_(DTypeOf<std::ranges::range_value_t<Range>>::kValue) {}
+      HostRoom(Range& range)
+  noexcept : HostRoom(std::span(range)) {}
+  /// Refers to the elements of `span`.
+  template <Element T, std::size_t kExtent>
+  HostRoom(std::span<T, kExtent> span) noexcept
+      : data_(span.data()), elements_(span.size()), dtype_(DTypeOf<T>::kValue) {}
 
   [[nodiscard]] void* data() const noexcept { return data_; }            ///< the first element
   [[nodiscard]] std::size_t size() const noexcept { return elements_; }  ///< number of elements

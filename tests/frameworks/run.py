@@ -21,6 +21,7 @@ from environment import HERE, ROOT, Environment, Unusable
 # The program's name, the framework's, and the package whose version is shown.
 FRAMEWORKS = {
     "pytorch": ("PyTorch", "torch"),
+    "pytorch_batches": ("PyTorch", "torch"),
     "pytorch_graphs": ("PyTorch", "torch"),
     "pytorch_processes": ("PyTorch", "torch"),
     "jax": ("JAX", "jax"),

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "rig.hpp"
@@ -34,6 +35,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 static_assert(Element<long> && Element<long long> && Element<std::byte> && Element<OwnHalf>);
+static_assert(std::is_constructible_v<HostRoom, std::span<float>&>);
+static_assert(!std::is_constructible_v<HostRoom, const std::vector<float>&>);
 static_assert(!Element<double> && !Element<bool> && !Element<char> && !Element<std::uint32_t>);
 
 template <typename T>

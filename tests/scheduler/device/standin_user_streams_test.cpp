@@ -83,6 +83,19 @@ TEST_F(UserStreamsTest, RunOperationsInOrderWithWhatTheProgramEnqueues) {
   EXPECT_EQ(cudaFree(block), cudaSuccess);
 }
 
+TEST_F(UserStreamsTest, MayBeTheLegacyDefaultStream) {
+  open({.compute = cudaStreamLegacy});
+  void* block = nullptr;
+  ASSERT_EQ(cudaMalloc(&block, kUserBlock.count), cudaSuccess);
+  weir_standin_delay(weir_standin_all_streams(), 1'000'000);
+  set(cudaStreamLegacy, block, 1);
+  const Tensor one = copy_of(block);
+  set(cudaStreamLegacy, block, 2);
+  EXPECT_EQ(scheduler->read<std::uint8_t>(one), std::vector<std::uint8_t>(kUserBlock.count, 1));
+  close();
+  EXPECT_EQ(cudaFree(block), cudaSuccess);
+}
+
 TEST_F(UserStreamsTest, AreAwaitedWithTheProgramsWorkByFreesAndByBatches) {
   open({.compute = first->get(), .copy_in = second->get()});
   const StreamId home = id(StreamRole::kCopyIn);
