@@ -80,8 +80,11 @@ def package():
 def check_pack():
     shutil.rmtree(SCRATCH, ignore_errors=True)
     assert PACKING.exists(), f"there is no {PACKING}: tools/setup makes it"
-    run(PACKING, SOURCE / "tools/wheel/pack.py", BUILD, DIST, "--wheel-only", cwd=SOURCE)
+    command = [PACKING, SOURCE / "tools/wheel/pack.py", BUILD, DIST, "--wheel-only"]
+    packed = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, timeout=240, check=False)
+    assert packed.returncode == 0, packed.stderr
     wheel = the_wheel()
+    assert packed.stdout == f"{wheel}\n", packed.stdout
     tag = re.fullmatch(rf"weir_cuda-{re.escape(VERSION)}-py3-none-manylinux_(\d+)_(\d+)_\w+\.whl", wheel.name)
     assert tag, wheel.name
     assert (int(tag[1]), int(tag[2])) <= GLIBC, f"{wheel.name} asks for a newer C library than {GLIBC}"

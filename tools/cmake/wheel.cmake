@@ -36,7 +36,8 @@ foreach(target IN ITEMS weir_swap_in weir_timeline_inject)
                                       COMPONENT wheel EXCLUDE_FROM_ALL)
   endif()
 endforeach()
-install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.h"
+install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/cuda_resource.hpp"
+              "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weir" COMPONENT wheel EXCLUDE_FROM_ALL)
 
 # Plugs lie beside libweir.so, whoever built them: this, or tools/torch/build by hand.

@@ -9,7 +9,6 @@ Run it with the Python of build/packaging (tools/setup) from the root of the sou
 """
 
 import argparse
-import contextlib
 import os
 import pathlib
 import subprocess
@@ -45,12 +44,14 @@ def main():
     arguments = parser.parse_args()
     output = arguments.output.absolute()
     output.mkdir(parents=True, exist_ok=True)
-    # Standard output is for the paths alone.
-    with contextlib.redirect_stdout(sys.stderr):
-        paths = [pack_wheel(arguments.build.absolute(), output)]
-        if not arguments.wheel_only:
-            paths.append(output / build.build_sdist(str(output)))
-    print(*paths, sep="\n")
+    # Standard output is for the paths alone, also to the programs that are started.
+    paths_to = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    names = [pack_wheel(arguments.build.absolute(), output).name]
+    if not arguments.wheel_only:
+        names.append(build.build_sdist(str(output)))
+    with open(paths_to, "w") as file:
+        print(*(arguments.output / name for name in names), sep="\n", file=file)
 
 
 if __name__ == "__main__":
