@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <filesystem>
+#include <utility>
 
 #include "weir_process.hpp"
 
@@ -44,6 +46,35 @@ TEST(WeirAllocator, StreamOrderIsByTheFlagOrByTheVariable) {
       "TF_GPU_ALLOCATOR=cuda_malloc_async\n";
   EXPECT_EQ(run_weir(print_them({"--allocator", "async"})).out, all);
   EXPECT_EQ(run_weir(print_them({}), {{"WEIR_ALLOCATOR", "async"}}).out, all);
+}
+
+TEST(WeirAllocator, PyTorchFollowsTheAllocatorThatIsSetUnlessTheFlagIsForItAlone) {
+  const auto torch = [](Words flags, const Variables& variables = {}) {
+    return run_weir(run_words(std::move(flags), {"print", "WEIR_TORCH"}), variables).out;
+  };
+  EXPECT_EQ(torch({}), "WEIR_TORCH is not set\n") << "which is the plug";
+  EXPECT_EQ(torch({"--allocator", "framework"}), "WEIR_TORCH=off\n");
+  EXPECT_EQ(torch({}, {{"WEIR_ALLOCATOR", "async"}}), "WEIR_TORCH=async\n");
+  EXPECT_EQ(torch({"--torch", "plug", "--allocator", "async"}), "WEIR_TORCH=plug\n");
+  EXPECT_EQ(torch({"--torch", "off"}, {{"WEIR_TORCH", "plug"}}), "WEIR_TORCH=off\n");
+  EXPECT_EQ(torch({"--allocator", "async"}, {{"WEIR_TORCH", "plug"}}), "WEIR_TORCH=plug\n");
+  EXPECT_THAT(
+      run_weir(print_them({"--torch", "async"})).out,
+      HasSubstr("PYTORCH_ALLOC_CONF=backend:cudaMallocAsync\nXLA_PYTHON_CLIENT_ALLOCATOR is "
+                "not set\n"));
+}
+
+TEST(WeirAllocator, TheLineNamesThePlugsThatLieBesideTheLibrary) {
+  const TemporaryDirectory folder;
+  std::filesystem::copy_file(FAKE_LIBRARY, folder.file("libweir.so"));
+  write_file(folder.file("libweir_torch_2.15.so"), "");
+  write_file(folder.file("libweir_torch_2.9.so"), "");
+  const Words flags{"--library", folder.file("libweir.so")};
+  EXPECT_THAT(
+      run_weir(run_words(flags, {})).err,
+      StartsWith("weir: allocator framework: PyTorch 2.9 and 2.15 take each tensor from Weir"));
+  EXPECT_THAT(run_weir({"info"}, {{"WEIR_LIBRARY", folder.file("libweir.so")}}).out,
+              HasSubstr("\nallocator framework: PyTorch 2.9 and 2.15 take each tensor from Weir"));
 }
 
 TEST(WeirAllocator, OneLineAtTheStartAlwaysSaysWhichIsInForce) {

@@ -144,7 +144,7 @@ def row_TorchStaysAsItIsWhereThePlugHasAReason():
     with tempfile.TemporaryDirectory() as folder:
         here = Place(folder)
         here.plug()
-        done = here.run(WEIR_FAKE_REASON="the backend cudaMallocAsync was chosen")
+        done = here.run(WEIR_FAKE_REASON="the backend cudaMallocAsync was chosen\nand a trace")
         done.expect(done.out.splitlines() == INSTALLED, "the plug was asked, and PyTorch goes on")
         line = "without Weir's plug: the backend cudaMallocAsync was chosen\n"
         done.expect(done.err.endswith(line) and done.err.count("\n") == 1, "one line gives the reason")

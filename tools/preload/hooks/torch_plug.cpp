@@ -97,8 +97,7 @@ Torch torch_at(const void* address) {
   const void* const older = library.find(kOlderAbi);
   const void* const error = older != nullptr ? older : library.find(kAbi);
   require_named("libc10_cuda.so", c10_cuda);
-  if (error == nullptr)
-    throw NoPlug("its libc10.so has none of the functions that tell its C++ ABI");
+  if (error == nullptr) throw NoPlug("its libc10.so does not tell its C++ ABI");
   require_named("libc10.so", library_at(error));
   return {*version, older != nullptr ? CxxAbi::kCxx03 : CxxAbi::kCxx11};
 }
@@ -111,9 +110,11 @@ F function_of(void* handle, const char* name) noexcept {
   return function;
 }
 
-/// Returns the plug's function that installs it. The plug stays loaded; one that is not of the
-/// version is unloaded again.
-int (*open_plug(const std::string& path, const Torch& torch))(char*, std::size_t) {
+/// Returns 1 for installed, or 0 with the reason as a text of at most so many bytes.
+using Install = int (*)(char*, std::size_t);
+
+/// Opens the plug, which stays loaded, and returns its function that installs it.
+Install open_plug(const std::string& path, const Torch& torch) {
   if (const auto why = why_unfit(path)) throw NoPlug("the plug " + path + " is not used: " + *why);
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
@@ -121,7 +122,7 @@ int (*open_plug(const std::string& path, const Torch& torch))(char*, std::size_t
     throw NoPlug(std::string("the plug is not used: ") + (why != nullptr ? why : path.c_str()));
   }
   const auto version_of = function_of<const char* (*)()>(handle, "weir_torch_version");
-  const auto install = function_of<int (*)(char*, std::size_t)>(handle, "weir_torch_install");
+  const auto install = function_of<Install>(handle, "weir_torch_install");
   const char* const version = version_of != nullptr ? version_of() : nullptr;
   std::string why;
   if (version == nullptr || install == nullptr) {
@@ -147,13 +148,15 @@ void plug_in(const Torch& torch, bool asked) {
   if (fs::symlink_status(path, error).type() == fs::file_type::not_found) {
     throw NoPlug("there is no plug for it: no file " + path.string());
   }
-  const auto install = open_plug(path.string(), torch);
+  const Install install = open_plug(path.string(), torch);
   std::array<char, 512> text{};
   if (install(text.data(), text.size()) == 1) {
     log(LogLevel::kInfo, "PyTorch " + torch.version.text + " allocates by " + path.string());
     return;
   }
   text.back() = '\0';
+  text[std::strcspn(text.data(), "\n")] =
+      '\0';  // PyTorch's errors have a trace after the first line
   throw NoPlug(text.front() != '\0' ? text.data() : "the plug gives no reason");
 }
 

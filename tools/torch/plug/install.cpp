@@ -24,8 +24,8 @@ std::string install() {
   NativeAllocator* const native = native_api::allocator.load();
   if (installed != nullptr && native == installed) return {};
   if (native == nullptr) return "PyTorch has no CUDA allocator yet";
-  if (native->initialized()) return "PyTorch's CUDA allocator is in use already";
   if (native->name() != "native") return "the backend " + native->name() + " was chosen";
+  if (native->initialized()) return "PyTorch's CUDA allocator is in use already";
   if (std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr) {
     return "PYTORCH_NO_CUDA_MEMORY_CACHING asks for no caching";
   }
