@@ -4,6 +4,7 @@ with_pytorch_graphs.py has graphs and pools, with_pytorch_processes.py several p
 """
 
 import os
+import sys
 import tempfile
 import threading
 
@@ -86,6 +87,90 @@ def history():
     with tempfile.TemporaryDirectory() as folder:
         torch.cuda.memory._dump_snapshot(os.path.join(folder, "snapshot.pickle"))
     torch.cuda.memory._record_memory_history(enabled=None)
+
+
+def check_snapshot(snapshot):
+    """Raises AssertionError if PyTorch's memory viewer would not understand it."""
+    for segment in snapshot["segments"]:
+        address = segment["address"]
+        for block in segment["blocks"]:
+            assert block["address"] == address
+            address += block["size"]
+        assert address == segment["address"] + segment["total_size"]
+        allocated = [b["size"] for b in segment["blocks"] if b["state"] == "active_allocated"]
+        assert sum(allocated) == segment["allocated_size"]
+    for trace in snapshot["device_traces"]:
+        times = [event["time_us"] for event in trace]
+        assert times == sorted(times)
+
+
+def a_named_place():
+    return torch.empty(3 * MIB - 100, dtype=torch.uint8, device=GPU)
+
+
+@feature
+def history_as_the_viewer_reads_it():
+    before = filled(1, 5)
+    torch.cuda.memory._record_memory_history(stacks="python")
+    kept = a_named_place()
+    small = torch.empty(100, dtype=torch.uint8, device=GPU)
+    del small
+    try:
+        torch.empty(1 << 40, dtype=torch.uint8, device=GPU)
+    except torch.cuda.OutOfMemoryError:
+        pass
+    snapshot = torch.cuda.memory._snapshot()
+    check_snapshot(snapshot)
+    trace = [event for event in snapshot["device_traces"][0] if not event["action"].startswith("segment")]
+    print([(event["action"], event["size"]) for event in trace])
+    assert trace[2]["addr"] == trace[3]["addr"] == trace[1]["addr"]
+    assert any(frame["name"] == "a_named_place" for frame in trace[0]["frames"])
+    assert sum(segment["allocated_size"] for segment in snapshot["segments"]) == torch.cuda.memory_allocated()
+    blocks = {block["address"]: block for segment in snapshot["segments"] for block in segment["blocks"]}
+    frames = blocks[kept.data_ptr()]["frames"]
+    assert any(frame["name"] == "a_named_place" for frame in frames)
+    assert blocks[before.data_ptr()]["requested_size"] == 5 * MIB
+    torch.cuda.memory._record_memory_history(enabled=None)
+    assert torch.cuda.memory._snapshot()["device_traces"][0] == []
+
+
+@feature
+def history_while_threads_allocate():
+    """Recording begins and ends, and Python's lock changes hands often, which context recorders take."""
+    stop, faults = threading.Event(), []
+
+    def work(first):
+        try:
+            held = []
+            while not stop.is_set():
+                first = first * 7919 % 299993
+                held = [*held[-20:], torch.empty(1 + first, device=GPU)]
+        except BaseException as error:
+            faults.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for round_ in range(12):
+        torch.cuda.memory._record_memory_history(max_entries=500)
+        check_snapshot(torch.cuda.memory._snapshot())
+        if round_ % 3 == 2:
+            torch.cuda.memory._record_memory_history(enabled=None)
+    stop.set()
+    for thread in threads:
+        thread.join(timeout=60)
+    sys.setswitchinterval(before)
+    assert not faults, faults
+
+
+@feature
+def allocations_in_a_profile():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        kept = torch.empty(8 * MIB, dtype=torch.uint8, device=GPU)
+        del kept
+    print(max(event.self_device_memory_usage for event in profile.key_averages()))
 
 
 @feature

@@ -80,6 +80,32 @@ def waited_for(handle):
     return event.query()
 
 
+def sent(tensors, value, mib):
+    tensors.put(filled(value, mib))
+    tensors.join()
+
+
+@feature
+def received_and_kept_beyond_its_senders_end():
+    tensors = SPAWN.JoinableQueue()
+    child = SPAWN.Process(target=sent, args=(tensors, 8, 5))
+    child.start()
+    tensor = tensors.get(timeout=100)
+    assert holds(tensor, 8)
+    child.kill()
+    child.join()
+    assert holds(tensor, 8)
+
+
+@feature
+def shared_with_pytorch_alone():
+    """The other process runs without Weir, or with what it is here if that is nothing."""
+    tensor = filled(7, 3)
+    for name in ("LD_PRELOAD", "WEIR_TORCH"):
+        os.environ.pop(name, None)
+    assert in_a_second_process(values_of, [tensor]) == [7]
+
+
 @feature
 def shared_events():
     event = torch.cuda.Event(interprocess=True)
