@@ -19,6 +19,7 @@ class HostOutOfMemory final : public std::bad_alloc {
   /// Thrown by a HostMemoryResource.
   explicit HostOutOfMemory(const OutOfMemory& cause) noexcept
       : cause_(cause) {}  // NOLINT(bugprone-throw-keyword-missing): kept, not thrown
+  /// Returns the pool's report.
   [[nodiscard]] const char* what() const noexcept override { return cause_.what(); }
   /// Returns the pool's own error, with its figures.
   [[nodiscard]] const OutOfMemory& cause() const noexcept { return cause_; }

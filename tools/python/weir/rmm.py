@@ -6,7 +6,7 @@
     rmm.mr.set_current_device_resource(weir.rmm.resource())
 
 RMM calls Python for each block, which takes some microseconds and the interpreter's lock. A C++
-program uses weir/rmm.hpp instead.
+program uses weir/cuda_resource.hpp instead.
 """
 
 import rmm
