@@ -25,7 +25,7 @@ struct OpenBatch {
 };
 thread_local std::vector<OpenBatch> open_batches;
 
-std::uint64_t next_serial() {
+std::uint64_t next_scheduler_serial() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
 }
@@ -65,7 +65,7 @@ Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options
       limits_(pool, options.budget.value_or(pool.budget()),
               waiting_first(running_out(options.policy))),
       options_(options),
-      serial_(next_serial()),
+      serial_(next_scheduler_serial()),
       admission_(pool, batch_streams(device_), options.policy, options.run_ahead, options.grace),
       memory_(pool, device_, admission_, options.policy),
       host_pool_({device_.host_upstream(), device_.progress()}, host_pool_options()),

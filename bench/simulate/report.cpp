@@ -19,7 +19,7 @@ std::string shown(Time time) {
   return time == Time{} ? "0" : format_nanoseconds(static_cast<double>(time.count()));
 }
 
-double ratio(Bytes a, Bytes b) {
+double multiple_of(Bytes a, Bytes b) {
   return static_cast<double>(a.count) / static_cast<double>(b.count);
 }
 
@@ -38,7 +38,7 @@ std::vector<std::string> cells(const Outcome& outcome) {
           format_number(outcome.of_unbounded, 4),
           format_number(outcome.of_filling, 4),
           format_bytes(run.peak),
-          format_number(ratio(run.peak, outcome.needs.two), 2),
+          format_number(multiple_of(run.peak, outcome.needs.two), 2),
           percent(run.idle.host, run.duration),
           percent(run.idle.device, run.duration),
           percent(run.idle.throttle, run.duration),

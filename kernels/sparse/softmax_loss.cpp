@@ -15,7 +15,7 @@ namespace weir {
 namespace {
 
 /// Skips NaN: it reappears in the terms. Several at once, since the order does not matter.
-float largest_of(std::span<const float> z) {
+float largest_in(std::span<const float> z) {
   std::array<float, kSumLanes> lanes;
   lanes.fill(kLeastLogit);
   std::size_t j = 0;
@@ -39,7 +39,7 @@ struct RowTiles {
     for (std::size_t t = 0; t < largest.size(); ++t) {
       const std::size_t begin = t * kSumTile;
       const std::span<const float> tile = z.subspan(begin, std::min(kSumTile, z.size() - begin));
-      const float most = largest_of(tile);
+      const float most = largest_in(tile);
       largest[t] = most;
       total[t] = sum_tile(0, tile.size(), [tile, most](std::size_t j) noexcept {
         return exp_of_negative(tile[j] - most);
@@ -59,7 +59,7 @@ void softmax_statistics(const SparseLabels& labels, std::span<const float> z,
   for (std::size_t i = 0; i < labels.rows(); ++i) {
     const std::span<const float> row = z.subspan(i * labels.classes, labels.classes);
     with_vectors([&tiles, row] { tiles.compute(row); });
-    const float largest = largest_of(tiles.largest);
+    const float largest = largest_in(tiles.largest);
     const std::span<const std::uint32_t> own = labels_of(labels, i);
     float* const out = statistics.data() + i * kSoftmaxStatistics;
     out[0] = largest + 0.0F;  // of -0 and +0 either may be found

@@ -31,7 +31,7 @@ std::uint64_t this_producer() {
 }
 
 /// Numbers the admissions of the process from 1.
-std::uint64_t next_serial() {
+std::uint64_t next_admission_serial() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
 }
@@ -119,7 +119,7 @@ Admission::Admission(MemoryStatistics& memory, const BatchStreams& streams, Poli
       streams_(streams),
       policy_(policy),
       grace_(grace),
-      serial_(next_serial()),
+      serial_(next_admission_serial()),
       rules_(run_ahead) {
   enlist();
 }
