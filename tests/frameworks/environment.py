@@ -8,9 +8,13 @@ import subprocess
 import sys
 import venv
 
+import runtime
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 VERSIONS = HERE / "versions.txt"
+# By PyTorch's version, the newest first.
+OLDER = {version: HERE / f"versions_torch_{version}.txt" for version in ("2.9", "2.5")}
 
 
 class Unusable(Exception):
@@ -23,18 +27,18 @@ def pinned(text):
 
 
 def announced(text):
-    """Returns the size of the download and of the installation, from the head of `text`."""
+    """Returns the size of the download and of the installation, from the head of `text`, of a versions file."""
     found = re.search(r"^# To download: (\S+ GB)\. On the disk: (\S+ GB)\.$", text, re.MULTILINE)
     if found is None:
-        raise Unusable(f"{VERSIONS.name} does not say how much is to be downloaded")
+        raise Unusable("the versions file does not say how much is to be downloaded")
     return found.groups()
 
 
 class Environment:
-    """The environment in `folder`, with the programs built in `build`."""
+    """The environment in `folder` of what `pins` pins, with the programs built in `build`."""
 
-    def __init__(self, folder, build):
-        self.folder, self.build = pathlib.Path(folder), pathlib.Path(build).absolute()
+    def __init__(self, folder, build, pins=VERSIONS):
+        self.folder, self.build, self.pins = pathlib.Path(folder), pathlib.Path(build).absolute(), pins
         self.standin = self.build / "tests/standin"
         self.weir = self.build / "tools/weir/weir"
         self.python = self.folder / "env/bin/python"
@@ -50,34 +54,41 @@ class Environment:
     def prepare(self, say):
         """Installs what is missing. Downloads nothing if the versions are already installed."""
         if not self.is_installed():
-            download, disk = announced(VERSIONS.read_text())
+            download, disk = announced(self.pins.read_text())
             say(f"installing into {self.folder}, which downloads {download} and takes {disk}; needs Python "
                 "with venv and pip, and access to a package index")
             self.install()
-        if not (self.folder / "peers/librmm/include").is_dir():
+        if self.pins == VERSIONS and not (self.folder / "peers/librmm/include").is_dir():
             say("downloading RMM's headers, 23 MB")
             checked([ROOT / "bench/peers/fetch", self.folder / "peers", "rmm"])
         self.use_the_standins_runtime()
 
     def is_installed(self):
         done = self.folder / "installed.txt"
-        return self.python.exists() and done.exists() and done.read_text() == VERSIONS.read_text()
+        return self.python.exists() and done.exists() and done.read_text() == self.pins.read_text()
 
     def install(self):
         if shutil.disk_usage(existing(self.folder)).free < 12e9:
             raise Unusable(f"less than 12 GB are free for {self.folder}")
         venv.create(self.folder / "env", with_pip=True)
-        checked([self.python, "-m", "pip", "install", "--quiet", "--no-cache-dir", "-r", VERSIONS])
-        (self.folder / "installed.txt").write_text(VERSIONS.read_text())
+        checked([self.python, "-m", "pip", "install", "--quiet", "--no-cache-dir", "-r", self.pins])
+        (self.folder / "installed.txt").write_text(self.pins.read_text())
 
     def use_the_standins_runtime(self):
         """The wheels find their own libcudart by an RPATH, which LD_LIBRARY_PATH does not beat. It asks a
         driver for private tables, which the stand-in does not have."""
-        for theirs in self.folder.glob("env/lib/python*/site-packages/nvidia/*/lib/libcudart.so.13"):
+        for theirs in self.folder.glob("env/lib/python*/site-packages/nvidia/*/lib/libcudart.so.*"):
             if not theirs.is_symlink():
                 theirs.rename(theirs.with_name("libcudart.real"))
+            ours = self.standin / theirs.name
+            if not ours.exists():
+                try:
+                    ours = runtime.built(ROOT, theirs.parent.parent / "include", self.folder.absolute() / "runtime")
+                except subprocess.CalledProcessError as error:
+                    sys.stderr.write(error.stdout)
+                    raise Unusable(f"{theirs.name} of the stand-in does not compile") from None
             theirs.unlink(missing_ok=True)
-            theirs.symlink_to(self.standin / "libcudart.so.13")
+            theirs.symlink_to(ours)
 
     def compiled(self, source):
         """Builds the C++ `source`, which is RMM's, and returns the program."""
@@ -98,7 +109,7 @@ class Environment:
 
     def versions(self):
         """Returns the versions to show, by package. RMM's program has headers of its own version."""
-        found = pinned(VERSIONS.read_text())
+        found = pinned(self.pins.read_text())
         headers = self.folder / "peers/librmm/VERSION"
         return found | ({"librmm": headers.read_text().strip()} if headers.exists() else {})
 

@@ -4,9 +4,11 @@ import dataclasses
 import re
 
 BEGIN, END = "<!-- matrix begin -->", "<!-- matrix end -->"
-WAYS = ("alone", "default", "async")
+WAYS = ("alone", "below", "plug", "async")
 REFERENCE = "reference"  # alone, with the settings of async: shows whose fault it is
 LONGEST_REASON = 150  # characters, in a note below the table
+
+OWN_FIGURES = "cache: "  # begins a line of figures of a framework's own cache, which another allocator may not equal
 
 WORKS, FAILS, UNAVAILABLE, DIFFERS = "works", "fails", "untried", "other output"
 
@@ -56,28 +58,42 @@ def needs_reference(outcomes):
 def compared(outcomes):
     """Returns `outcomes` by way, with DIFFERS if a feature works but prints something else than without Weir.
     
-    Without Weir is alone, and for async the reference, if there is one.
+    Without Weir is alone, and for async the reference, if there is one. A plug is not the framework's own cache.
     """
     found = dict(outcomes)
-    for way, other in (("default", "alone"), ("async", REFERENCE if REFERENCE in outcomes else "alone")):
+    reference = REFERENCE if REFERENCE in outcomes else "alone"
+    for way, other in (("below", "alone"), ("plug", "alone"), ("async", reference)):
         one, without = outcomes.get(way), outcomes.get(other)
-        if one is None or without is None or without.word != WORKS:
+        if one is None or without is None or without.word != WORKS or one.word != WORKS:
             continue
-        if one.word == WORKS and one.output != without.output:
-            said = f"printed {shortened(one.output)!r}, and {shortened(without.output)!r} without Weir"
+        printed, printed_without = one.output, without.output
+        if way == "plug":
+            printed, printed_without = without_own_figures(printed), without_own_figures(printed_without)
+        if printed != printed_without:
+            said = "printed {!r}, and {!r} without Weir".format(*map(shortened, differing(printed, printed_without)))
             found[way] = Outcome(DIFFERS, said)
     return found
+
+
+def without_own_figures(output):
+    return "".join(line for line in output.splitlines(keepends=True) if not line.startswith(OWN_FIGURES))
+
+
+def differing(one, other):
+    """Returns the first lines in which two texts differ, or the texts if only the number of lines does."""
+    pairs = [pair for pair in zip(one.splitlines(), other.splitlines()) if pair[0] != pair[1]]
+    return pairs[0] if pairs else (one, other)
 
 
 def complaints(rows):
     """Returns the faults in `rows` of (framework, feature, outcomes), a line each.
     
-    Either a feature fails alone, so that there is no comparison, or Weir loses it, by default or with the
-    async allocator. A feature that a framework's own async allocator also lacks is no fault: the page says it.
+    Either a feature fails alone, so that there is no comparison, or Weir loses it, below the framework, by the plug or
+    with the async allocator. A feature that a framework's own async allocator also lacks is no fault: the page says it.
     """
     found = []
     for framework, feature, outcomes in rows:
-        for way in ("alone", "default", "async"):
+        for way in WAYS:
             one = outcomes.get(way)
             if one is not None and is_wrong(way, one, outcomes):
                 found.append(f"{framework}, {feature}, {way}: {one.word}: {one.reason}")
@@ -95,7 +111,7 @@ def is_wrong(way, one, outcomes):
 
 def table(rows):
     """Returns the rows of (framework, feature, outcomes) in Markdown, with reasons for cells other than "works"."""
-    lines = ["| framework | feature | " + " | ".join(WAYS) + " |", "|---|---|---|---|---|"]
+    lines = ["| framework | feature | " + " | ".join(WAYS) + " |", "|---|---" + "|---" * len(WAYS) + "|"]
     notes = []
     for framework, feature, outcomes in rows:
         cells = [cell(outcomes.get(way), outcomes.get(REFERENCE), notes) for way in WAYS]

@@ -16,13 +16,15 @@ import subprocess
 import sys
 
 import matrix
-from environment import HERE, ROOT, Environment, Unusable
+from environment import HERE, OLDER, ROOT, VERSIONS, Environment, Unusable, pinned
 
 # The program's name, the framework's, and the package whose version is shown.
 FRAMEWORKS = {
     "pytorch": ("PyTorch", "torch"),
+    "pytorch_figures": ("PyTorch", "torch"),
     "pytorch_batches": ("PyTorch", "torch"),
     "pytorch_graphs": ("PyTorch", "torch"),
+    "pytorch_trees": ("PyTorch", "torch"),
     "pytorch_processes": ("PyTorch", "torch"),
     "jax": ("JAX", "jax"),
     "cupy": ("CuPy", "cupy-cuda13x"),
@@ -32,17 +34,20 @@ FRAMEWORKS = {
     "cuda_python": ("cuda-python", "cuda-python"),
 }
 PAGE = ROOT / "docs/frameworks.md"
+NEWEST = ".".join(pinned(VERSIONS.read_text())["torch"].split(".")[:2])
+WAYS_OF_OLDER = ("alone", "plug")  # the other ways do not depend on PyTorch's classes
 
 
 def say(text):
     print(f"frameworks: {text}", file=sys.stderr, flush=True)
 
 
-def commands(environment, program):
-    """How `program` is started, by way."""
+def commands(environment, program, torch):
+    """How `program` is started, by way. Only PyTorch, if it is `torch`, has a plug."""
     weir = [environment.weir, "run"]
-    own = [*weir, "--allocator", "async"]
-    return {"alone": program, "default": [*weir, "--", *program], "async": [*own, "--", *program]}
+    below, own = [*weir, *(["--torch", "off"] if torch else [])], [*weir, "--allocator", "async"]
+    plug = {"plug": [*weir, "--torch", "plug", "--", *program]} if torch else {}
+    return {"alone": program, "below": [*below, "--", *program], "async": [*own, "--", *program]} | plug
 
 
 def settings_of_async(environment, variables):
@@ -104,16 +109,21 @@ def is_named(program, name):
     return program == name or program.startswith(f"{name}_")
 
 
-def run_all(environment, wanted, feature, ways, jobs, seconds):
-    """The rows of the table: (framework, feature, outcomes by way)."""
+def is_torch(program):
+    return is_named(program, "pytorch")
+
+
+def run_all(environment, wanted, feature, ways, jobs, seconds, older=""):
+    """The rows of the table: (framework, feature, outcomes by way), of the framework's `older` version."""
     variables = environment.variables()
     rows, futures = [], {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for name, program in wanted.items():
             for one in features_of(program, variables):
                 if feature in (None, one):
-                    starts = commands(environment, [*program, one])
-                    futures[name, one] = {way: pool.submit(run, starts[way], variables, seconds) for way in ways}
+                    starts = commands(environment, [*program, one], is_torch(name))
+                    futures[name, one] = {way: pool.submit(run, starts[way], variables, seconds)
+                                          for way in ways if way in starts}
         found = {key: {way: future.result() for way, future in pending.items()} for key, pending in futures.items()}
         own = variables | (settings_of_async(environment, variables) if "async" in ways else {})
         again = {(name, one): pool.submit(run, [*wanted[name], one], own, seconds)
@@ -122,17 +132,16 @@ def run_all(environment, wanted, feature, ways, jobs, seconds):
             if (name, one) in again:
                 outcomes[matrix.REFERENCE] = again[name, one].result()
             outcomes = matrix.compared(outcomes)
-            say(f"{name} {one}: " + ", ".join(f"{way} {found.word}" for way, found in outcomes.items()))
-            rows.append((FRAMEWORKS.get(name, (name,))[0], one, outcomes))
-    if not rows:
-        raise Unusable(f"no framework has the feature {feature}")
+            say(f"{name}{older} {one}: " + ", ".join(f"{way} {found.word}" for way, found in outcomes.items()))
+            rows.append((FRAMEWORKS.get(name, (name,))[0] + older, one, outcomes))
     return rows
 
 
-def text_of(rows, names, versions):
-    """What stands between the marks of the page."""
+def text_of(rows, names, versions, older):
+    """What stands between the marks of the page. `older` has the older versions of PyTorch."""
     known = [FRAMEWORKS[name] for name in names if name in FRAMEWORKS]
-    shown = dict.fromkeys(f"{title} {versions[package]}" for title, package in known)
+    shown = dict.fromkeys([f"{title} {versions[package]}" for title, package in known]
+                          + [f"PyTorch {version}" for version in older])
     python = ".".join(map(str, sys.version_info[:2]))
     return f"`tools/test --frameworks` wrote this, with {', '.join(shown)} and Python {python}.\n\n{matrix.table(rows)}"
 
@@ -155,6 +164,8 @@ def write(page, text, check):
 def arguments():
     parser = argparse.ArgumentParser(prog="tools/test --frameworks", description=__doc__.split("\n\n")[0])
     parser.add_argument("frameworks", nargs="*", metavar="FRAMEWORK", help="only these, and the page stays as it is")
+    parser.add_argument("--torch", action="append", metavar="VERSION", choices=[NEWEST, *OLDER],
+                        help=f"only PyTorch of this version, {', '.join([NEWEST, *OLDER])}; the page stays as it is")
     parser.add_argument("--feature", help="only this one, and the page stays as it is")
     parser.add_argument("--ways", default=",".join(matrix.WAYS), help="some of %(default)s; the page stays as it is")
     parser.add_argument("--check", action="store_true",
@@ -177,19 +188,37 @@ def arguments():
     return given
 
 
+def older_versions(given):
+    """Returns the older versions of PyTorch to run, the newest first."""
+    if given.torch is not None:
+        return [version for version in OLDER if version in given.torch]
+    return list(OLDER) if given.python is None and (not given.frameworks or "pytorch" in given.frameworks) else []
+
+
 def main():
     given = arguments()
     environment = Environment(given.folder, given.build)
-    if given.python is None:
-        environment.check_build()
-        environment.prepare(say)
-    else:
+    if given.python is not None:
         environment.python = given.python
-    wanted = programs(environment, given.programs, given.frameworks)
-    rows = run_all(environment, wanted, given.feature, given.ways, given.jobs, given.timeout)
-    text = text_of(rows, wanted, environment.versions())
+    else:
+        environment.check_build()
+    rows, wanted, shown = [], {}, []
+    if given.torch is None or NEWEST in given.torch:
+        if given.python is None:
+            environment.prepare(say)
+        wanted = programs(environment, given.programs, given.frameworks or (["pytorch"] if given.torch else []))
+        rows = run_all(environment, wanted, given.feature, given.ways, given.jobs, given.timeout)
+    for version in older_versions(given):
+        older = Environment(given.folder / f"torch-{version}", given.build, OLDER[version])
+        older.prepare(say)
+        shown.append(older.versions()["torch"])
+        rows += run_all(older, programs(older, given.programs, ["pytorch"]), given.feature,
+                        [way for way in given.ways if way in WAYS_OF_OLDER], given.jobs, given.timeout, f" {version}")
+    if not rows:
+        raise Unusable(f"no framework has the feature {given.feature}")
+    text = text_of(rows, wanted, environment.versions(), shown)
     print(text)
-    partial = given.frameworks or given.feature or given.ways != list(matrix.WAYS)
+    partial = given.frameworks or given.torch or given.feature or given.ways != list(matrix.WAYS)
     good = partial or write(given.page, text, given.check)
     wrong = matrix.complaints(rows)
     for line in wrong:

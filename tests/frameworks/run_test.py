@@ -11,13 +11,16 @@ import unittest
 
 import environment
 import matrix
+import runtime
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Stands for `weir run [--allocator async] -- PROGRAM...`, and tells the program: UNDER is as what it sets for
+# Stands for `weir run [--allocator async | --torch WAY] -- PROGRAM...`, and tells the program: UNDER is as what it sets for
 # frameworks, WEIR_FAKE as what it sets for itself.
 WEIR = """#!/bin/sh
-export UNDER=default WEIR_FAKE=1
+export UNDER=below WEIR_FAKE=1
 if [ "$2" = --allocator ]; then UNDER=$3; shift 2; fi
+if [ "$2" = --torch ] && [ "$3" = plug ]; then UNDER=plug; fi
+if [ "$2" = --torch ]; then shift 2; fi
 shift 2
 "$@"
 code=$?
@@ -59,9 +62,9 @@ class Runs(unittest.TestCase):
         self.page = self.folder / "page.md"
         self.page.write_text(f"before\n{matrix.BEGIN}\nold\n{matrix.END}\nafter\n")
 
-    def run_on(self, features, *words):
+    def run_on(self, features, *words, name="thing"):
         """Runs run.py on a program of these features, each an expression that is called."""
-        program = self.folder / "with_thing.py"
+        program = self.folder / f"with_{name}.py"
         lines = "".join(f"    {name!r}: lambda: {body},\n" for name, body in features.items())
         program.write_text(textwrap.dedent(PROGRAM_HEAD) + f"main({{\n{lines}}})\n")
         command = [sys.executable, "-B", HERE / "run.py", "--python", sys.executable, "--programs", self.folder,
@@ -72,24 +75,24 @@ class Runs(unittest.TestCase):
         done = self.run_on({"a_feature": "end(0, 'same')"})
         self.assertEqual(done.returncode, 0, done.stderr)
         page = self.page.read_text()
-        self.assertIn("| thing | a feature | works | works | works |", page)
+        self.assertIn("| thing | a feature | works | works | - | works |", page)
         self.assertTrue(page.startswith(f"before\n{matrix.BEGIN}\n"))
         self.assertTrue(page.endswith(f"{matrix.END}\nafter\n"))
         self.assertNotIn("old", page)
 
-    def test_a_feature_that_is_lost_by_default_is_an_error_with_its_reason(self):
-        done = self.run_on({"lost": "end(UNDER == 'default', 'it is ' + ('gone' if UNDER == 'default' else 'there'))"})
+    def test_a_feature_that_is_lost_below_a_framework_is_an_error_with_its_reason(self):
+        done = self.run_on({"lost": "end(UNDER == 'below', 'it is ' + ('gone' if UNDER == 'below' else 'there'))"})
         self.assertEqual(done.returncode, 1)
-        self.assertIn("thing, lost, default: fails: it is gone", done.stderr)
-        self.assertIn("| thing | lost | works | fails (1) | works |\n\n1. `it is gone`", self.page.read_text())
+        self.assertIn("thing, lost, below: fails: it is gone", done.stderr)
+        self.assertIn("| thing | lost | works | fails (1) | - | works |\n\n1. `it is gone`", self.page.read_text())
 
-    def test_a_feature_that_cannot_be_had_by_default_alone_is_lost(self):
-        self.assertEqual(self.run_on({"lost": "end(77 if UNDER == 'default' else 0)"}).returncode, 1)
+    def test_a_feature_that_cannot_be_had_below_a_framework_but_alone_is_lost(self):
+        self.assertEqual(self.run_on({"lost": "end(77 if UNDER == 'below' else 0)"}).returncode, 1)
 
     def test_a_feature_that_another_allocator_lacks_is_no_error(self):
         done = self.run_on({"lost": "end(UNDER == 'async', '' if UNDER != 'async' else 'not with it')"})
         self.assertEqual(done.returncode, 0, done.stderr)
-        said = "| works | works | fails (1) |\n\n1. `not with it`, and so without Weir\n"
+        said = "| works | works | - | fails (1) |\n\n1. `not with it`, and so without Weir\n"
         self.assertIn(said, self.page.read_text())
 
     def test_a_feature_that_weir_loses_with_another_allocator_is_an_error(self):
@@ -103,13 +106,23 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.run_on({"prints": "end(0, UNDER == 'async')"}).returncode, 0)
         done = self.run_on({"prints": "end(0, 'WEIR_FAKE' in os.environ and UNDER == 'async')"})
         self.assertEqual(done.returncode, 1)
-        self.assertIn("| works | works | other output (1) |", done.stdout)
+        self.assertIn("| works | works | - | other output (1) |", done.stdout)
 
-    def test_output_that_differs_by_default_is_an_error(self):
+    def test_output_that_differs_below_a_framework_is_an_error(self):
         done = self.run_on({"prints": "end(0, UNDER)"})
         self.assertEqual(done.returncode, 1)
-        self.assertIn("| works | other output (1) | works |", self.page.read_text())
-        self.assertIn("1. `printed 'default', and 'alone' without Weir`", self.page.read_text())
+        self.assertIn("| works | other output (1) | - | works |", self.page.read_text())
+        self.assertIn("1. `printed 'below', and 'alone' without Weir`", self.page.read_text())
+
+    def test_a_plug_may_differ_in_the_cache_s_own_figures_and_in_nothing_else(self):
+        figures = {"figures": "end(0, 'cache: ' + UNDER)"}
+        done = self.run_on(figures, "--ways", "alone,plug", name="pytorch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| PyTorch | figures | works | - | works | - |", done.stdout)
+        self.assertEqual(self.run_on(figures, "--ways", "alone,below", name="pytorch").returncode, 1)
+        done = self.run_on({"prints": "end(0, 'same\\n' + UNDER)"}, "--ways", "alone,plug", name="pytorch")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1. `printed 'plug', and 'alone' without Weir`", done.stdout)
 
     def test_a_feature_that_fails_alone_is_an_error(self):
         self.assertEqual(self.run_on({"broken": "end(1, 'always')"}).returncode, 1)
@@ -117,7 +130,7 @@ class Runs(unittest.TestCase):
     def test_what_the_stand_in_cannot_show_is_no_error(self):
         done = self.run_on({"kernels": "end(77, 'needs a GPU')"})
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("| untried (1) | untried (1) | untried (1) |\n\n1. `needs a GPU`", self.page.read_text())
+        self.assertIn("| untried (1) | untried (1) | - | untried (1) |\n\n1. `needs a GPU`", self.page.read_text())
 
     def test_a_feature_that_hangs_is_ended_with_all_that_it_started(self):
         name = self.folder / "child"
@@ -142,7 +155,7 @@ class Runs(unittest.TestCase):
     def test_a_name_means_all_of_its_programs(self):
         (self.folder / "with_thing_more.py").write_text(PROGRAM_HEAD + "main({'other': lambda: end(0)})\n")
         done = self.run_on({"one": "end(0)"}, "thing")
-        self.assertIn("| thing_more | other | works | works | works |", done.stdout)
+        self.assertIn("| thing_more | other | works | works | - | works |", done.stdout)
         self.assertNotIn("other", self.run_on({"one": "end(0)"}, "thing", "--feature", "one").stdout)
 
     def test_check_writes_nothing_and_compares(self):
@@ -154,7 +167,7 @@ class Runs(unittest.TestCase):
 
     def test_bad_input_is_one_line_and_exit_code_2(self):
         for words, said in ((["nothing"], "nothing is no framework: thing"), (["--feature", "x"], "has the feature x"),
-                            (["--ways", "other"], "--ways has 'other': allowed are alone, default, async"),
+                            (["--ways", "other"], "--ways has 'other': allowed are alone, below, plug, async"),
                             (["--timeout", "0"], "1 or more")):
             done = self.run_on({"one": "end(0)"}, *words)
             self.assertEqual(done.returncode, 2, words)
@@ -169,11 +182,19 @@ class Pure(unittest.TestCase):
         text = matrix.shortened("at 0x7f0012345678 | `x`\n" + "long " * 100)
         self.assertTrue(text.startswith("at 0x… / 'x' long") and len(text) == matrix.LONGEST_REASON, text)
 
-    def test_the_versions_file_says_what_is_downloaded_and_pins_every_package(self):
-        text = environment.VERSIONS.read_text()
-        self.assertEqual(len(environment.announced(text)), 2)
-        lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-        self.assertEqual(len(environment.pinned(text)), len(lines))
+    def test_each_versions_file_says_what_is_downloaded_and_pins_every_package(self):
+        for pins in (environment.VERSIONS, *environment.OLDER.values()):
+            text = pins.read_text()
+            self.assertEqual(len(environment.announced(text)), 2)
+            lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+            self.assertEqual(len(environment.pinned(text)), len(lines))
+
+    def test_a_runtime_exports_also_the_names_that_macros_make(self):
+        header = """#define cudaGetThings cudaGetThings_v2
+        #define cudaMove __CUDART_API_PTDS(cudaMove)
+        extern __host__ cudaError_t CUDARTAPI cudaGetThings(int);"""
+        names = runtime.functions(header)
+        self.assertEqual(names, {"cudaGetThings", "cudaGetThings_v2", "cudaMove", "cudaMove_ptds", "cudaMove_ptsz"})
 
     def test_a_program_gets_nothing_that_was_set_for_frameworks_or_weir(self):
         os.environ["WEIR_BUDGET"] = os.environ["PYTORCH_ALLOC_CONF"] = "x"

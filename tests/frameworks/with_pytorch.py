@@ -10,8 +10,8 @@ import threading
 
 import torch
 
-from feature import feature, main, unavailable
-from tensors import GPU, MIB, filled, holds, is_native, second_device
+from feature import feature, main, of_the_cache, unavailable
+from tensors import GPU, MIB, check_plug, choose_own_backend, filled, holds, is_native, second_device
 
 
 @feature
@@ -187,7 +187,7 @@ def statistics():
         found = torch.cuda.memory_stats()
         for name in ("allocated_bytes.all.peak", "reserved_bytes.all.current", "segment.all.allocated", "num_ooms",
                      "num_alloc_retries", "inactive_split_bytes.all.current", "num_device_alloc", "num_device_free"):
-            print(name, found[name])
+            of_the_cache(name, found[name])
 
 
 @feature
@@ -225,7 +225,7 @@ def cache_given_back_for_a_larger_tensor():
     kept.clear()
     large = torch.empty(mib * 3 // 4 * MIB, dtype=torch.uint8, device=GPU)
     if is_native():
-        print(torch.cuda.memory_stats()["num_alloc_retries"])
+        of_the_cache(torch.cuda.memory_stats()["num_alloc_retries"])
     assert large.numel() > mib // 2 * MIB
 
 
@@ -247,7 +247,7 @@ def settings_of_the_cache():
     for value in range(60):
         filled(value, 1 + 7 * value % 90)
     if is_native():
-        print(torch.cuda.max_memory_reserved(), torch.cuda.max_memory_allocated())
+        of_the_cache(torch.cuda.max_memory_reserved(), torch.cuda.max_memory_allocated())
 
 
 @feature
@@ -359,11 +359,42 @@ def threads():
 
 
 @feature
+def six_threads_that_free_for_each_other():
+    """Each thread frees what another one made, on another stream."""
+    failed, lists = [], [[] for _ in range(6)]
+
+    def work(number):
+        try:
+            with torch.cuda.stream(torch.cuda.Stream()):
+                for step in range(100):
+                    lists[number].append(torch.empty(1 + 40000 * (step * 7 % 90), dtype=torch.uint8, device=GPU))
+                    others = lists[(number + 1) % 6]
+                    if step % 2 and others:
+                        others.pop(0)
+                    if step % 10 == number:
+                        assert holds(filled(number), number)
+        except BaseException as error:
+            failed.append(error)
+
+    all_of_them = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in all_of_them:
+        thread.start()
+    for thread in all_of_them:
+        thread.join()
+    assert not failed, failed
+    lists.clear()
+    torch.cuda.synchronize()
+    found = torch.cuda.memory_stats()
+    print(torch.cuda.memory_allocated(), found["allocation.all.current"], found["allocation.all.allocated"])
+
+
+@feature
 def pluggable_allocator():
     """Weir's own functions, as in docs/frameworks.md."""
     library = os.environ.get("LD_PRELOAD", "").split(":")[0]
     if not library:
         unavailable("an allocator of Weir's; without Weir there is none to plug in")
+    choose_own_backend()
     allocator = torch.cuda.memory.CUDAPluggableAllocator(
         library, "weir_torch_alloc", "weir_torch_free"
     )
@@ -378,4 +409,4 @@ def compiled_with_reduced_overhead():
 
 
 if __name__ == "__main__":
-    main()
+    main(check_plug)

@@ -4,8 +4,8 @@ import threading
 
 import torch
 
-from feature import feature, main, unavailable
-from tensors import GPU, MIB, filled, holds, is_native, second_device
+from feature import feature, main, of_the_cache, unavailable
+from tensors import GPU, MIB, check_plug, filled, holds, is_native, second_device
 
 
 def captured(pool=None):
@@ -103,7 +103,7 @@ def graph_that_goes_gives_its_memory_back():
     torch.cuda.empty_cache()
     print(torch.cuda.memory_allocated())
     if is_native():
-        print(torch.cuda.memory_reserved())
+        of_the_cache(torch.cuda.memory_reserved())
     again = captured()
     assert replayed(*again, 4)
 
@@ -229,8 +229,8 @@ def expandable_segments():
     del kept[::2]
     torch.cuda.empty_cache()
     assert all(holds(tensor, 2 * mib) for mib, tensor in enumerate(kept, 1))
-    print([segment["is_expandable"] for segment in torch.cuda.memory_snapshot()])
-    print(torch.cuda.memory_reserved())
+    of_the_cache([segment["is_expandable"] for segment in torch.cuda.memory_snapshot()])
+    of_the_cache(torch.cuda.memory_reserved())
 
 
 @feature
@@ -259,4 +259,4 @@ def expandable_segments_out_of_memory_and_recovery():
 
 
 if __name__ == "__main__":
-    main()
+    main(check_plug)

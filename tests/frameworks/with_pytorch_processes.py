@@ -1,12 +1,17 @@
 """PyTorch in several processes on the stand-in: with_pytorch_processes.py FEATURE."""
 
 import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
 
 import torch
 import torch.multiprocessing
 
 from feature import feature, main, unavailable
-from tensors import GPU, MIB, filled, holds, is_native, second_device
+from tensors import GPU, MIB, check_plug, filled, holds, is_native, second_device
 
 SPAWN = torch.multiprocessing.get_context("spawn")
 
@@ -24,7 +29,9 @@ def in_a_second_process(function, *arguments):
 
 def answer(answers, function, *arguments):
     try:
-        answers.put(function(*arguments))
+        given = function(*arguments)
+        check_plug()
+        answers.put(given)
     except BaseException as error:
         answers.put(repr(error))
 
@@ -142,13 +149,94 @@ def workers_after_fork():
     assert all(bool((b.cpu()[0] == 8 * i % 100).all()) for i, b in enumerate(batches))
 
 
+def used(value):
+    return [holds(filled(value, 30), value), torch.cuda.memory_allocated()]
+
+
+@feature
+def spawned_children_use_the_device():
+    kept = filled(9, 3)
+    print([in_a_second_process(used, value) for value in range(2)])
+    assert holds(kept, 9)
+
+
+@feature
+def workers_after_spawn():
+    before = filled(1)
+    loader = torch.utils.data.DataLoader(Squares(), batch_size=8, num_workers=2, multiprocessing_context="spawn")
+    batches = [batch.to(GPU) for batch in loader]
+    assert len(batches) == 8 and holds(before, 1)
+
+
+def words_of(program, said="", **variables):
+    """Returns what `program` prints in a new Python. AssertionError where it does not end with 0, or not with `said`
+    among its errors."""
+    done = subprocess.run([sys.executable, "-c", f"import torch\n{program}"], env=os.environ | variables, text=True,
+                          capture_output=True, timeout=150, check=False)
+    assert done.returncode == 0 and said in done.stderr, done.stderr
+    return done.stdout
+
+
+@feature
+def ends_with_live_tensors():
+    """Also in threads that still run, and in a cycle that only the end of the interpreter frees."""
+    filled(1)
+    print(words_of("""
+import threading, time
+kept = [torch.empty(1 << 20, device="cuda") for _ in range(20)]
+kept.append(kept)
+side = torch.cuda.Stream()
+kept[0].record_stream(side)
+def work():
+    while True:
+        torch.empty(3 << 20, device="cuda")
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.1)
+print(torch.cuda.memory_allocated() >= 80 << 20)
+"""))
+
+
+@feature
+def backend_that_the_user_chose():
+    """Wins over the plug."""
+    filled(1)
+    program = "torch.empty(1 << 20, device='cuda'); print(torch.cuda.get_allocator_backend())"
+    said = "allocates without Weir's plug" if os.environ.get("WEIR_TORCH") == "plug" else ""
+    print(words_of(program, said, PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync"))
+    print(words_of(program, said, PYTORCH_NO_CUDA_MEMORY_CACHING="1"))
+
+
+@feature
+def plug_of_another_version():
+    """Is not loaded: PyTorch allocates itself, and Weir says so."""
+    filled(1)
+    program = "print(int(torch.full((9,), 5, dtype=torch.uint8).to('cuda').cpu().sum()))"
+    library = os.environ.get("LD_PRELOAD", "").split(":")[0]
+    if os.environ.get("WEIR_TORCH") != "plug":
+        print(words_of(program))
+        return
+    release = ".".join(torch.__version__.split(".")[:2])
+    ending = "" if torch._C._GLIBCXX_USE_CXX11_ABI else "_cxx03"
+    others = [path for path in pathlib.Path(library).parent.glob(f"libweir_torch_*{ending}.so")
+              if path.name != f"libweir_torch_{release}{ending}.so" and path.stem.endswith("_cxx03") == bool(ending)]
+    if not others:
+        unavailable("only the plug of this version is built")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder, "libweir.so")
+        shutil.copy(library, copy)
+        shutil.copy(others[0], copy.with_name(f"libweir_torch_{release}{ending}.so"))
+        print(words_of(program, "allocates without Weir's plug", LD_PRELOAD=str(copy)))
+
+
 def used_in_a_child():
     """Whether a child of fork can use the device, which this process has not used yet."""
     child = os.fork()
     if child == 0:
         good = False
         try:
-            good = holds(filled(3, 30), 3)
+            held = holds(filled(3, 30), 3)
+            check_plug()
+            good = held
         finally:
             os._exit(0 if good else 1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -185,4 +273,4 @@ def a_child_of_fork_is_refused_once_the_device_was_used():
 
 
 if __name__ == "__main__":
-    main()
+    main(check_plug)

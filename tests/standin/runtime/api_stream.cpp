@@ -63,26 +63,23 @@ cudaError_t set_async(void* pointer, int value, std::size_t bytes, cudaStream_t 
   });
 }
 
-#if CUDART_VERSION >= 13000
-/// The driver's state of a capture, in the runtime's types.
-template <DefaultStream Meant>
+/// The driver's state of a capture, in the runtime's types. `rest`: the edges, from CUDA 13 on, and
+/// the number.
+template <DefaultStream Meant, typename... Rest>
 cudaError_t capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status,
                          unsigned long long* id, cudaGraph_t* graph,
-                         const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
-                         std::size_t* count) {
+                         const cudaGraphNode_t** dependencies, Rest... rest) {
   return on_stream(Meant, [&](const Calls& driver) {
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureStatus own = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t number = 0;
     const CUresult result =
-        driver.cuStreamGetCaptureInfo(stream, &own, &number, graph, dependencies,
-                                      reinterpret_cast<const CUgraphEdgeData**>(edges), count);
+        driver.cuStreamGetCaptureInfo(stream, &own, &number, graph, dependencies, rest...);
     *status = static_cast<cudaStreamCaptureStatus>(own);
     if (id != nullptr) *id = number;
     return result;
   });
 }
-#endif
 
 template <DefaultStream Meant>
 cudaError_t copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
@@ -431,14 +428,24 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
                                      unsigned long long* id, cudaGraph_t* graph,
                                      const cudaGraphNode_t** dependencies,
                                      const cudaGraphEdgeData** edges, size_t* count) {
-  return capture_info<kLegacy>(stream, status, id, graph, dependencies, edges, count);
+  return capture_info<kLegacy>(stream, status, id, graph, dependencies,
+                               reinterpret_cast<const CUgraphEdgeData**>(edges), count);
 }
 extern decltype(cudaStreamGetCaptureInfo) cudaStreamGetCaptureInfo_ptsz;
 cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                           unsigned long long* id, cudaGraph_t* graph,
                                           const cudaGraphNode_t** dependencies,
                                           const cudaGraphEdgeData** edges, size_t* count) {
-  return capture_info<kPerThread>(stream, status, id, graph, dependencies, edges, count);
+  return capture_info<kPerThread>(stream, status, id, graph, dependencies,
+                                  reinterpret_cast<const CUgraphEdgeData**>(edges), count);
+}
+#else
+// PyTorch has only the legacy default stream, and nothing else is built with this runtime of
+// CUDA 12.
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** dependencies, size_t* count) {
+  return capture_info<kLegacy>(stream, status, id, graph, dependencies, count);
 }
 #endif
 
