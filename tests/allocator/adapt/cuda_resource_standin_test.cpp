@@ -23,6 +23,7 @@
 #include "allocator/memory/upstream_cuda.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "standin/standin.hpp"
+#include "support/gate.hpp"
 #include "support/log_capture.hpp"
 #include "support/random_seed.hpp"
 #include "support/refused.hpp"
@@ -57,7 +58,9 @@ cudaStream_t make_stream(unsigned flags = cudaStreamNonBlocking) {
   return stream;
 }
 
+/// Also after a while in which it could have ended its work.
 bool is_busy(cudaStream_t stream) {
+  testing::give_others_a_chance();
   const bool busy = cudaStreamQuery(stream) == cudaErrorNotReady;
   (void)cudaGetLastError();  // which a query leaves behind
   return busy;
@@ -285,6 +288,8 @@ TEST_F(CudaResourceTest, AThreadsDefaultStreamWaitsForThatOfTheThreadThatFreed) 
   done.get_future().wait();
   weir_standin_release(cudaStreamPerThread);
   other.join();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(*static_cast<unsigned char*>(block), 2) << "written last";
 }
 
 TEST_F(CudaResourceTest, MemoryForAllStreamsIsBehindTheWorkOfItsLastUser) {
