@@ -8,6 +8,7 @@
 
 #include "allocator/base/log.hpp"
 #include "allocator/base/no_cancel.hpp"
+#include "tools/preload/context/captures.hpp"
 #include "tools/preload/driver/scope.hpp"
 #include "tools/preload/process/entry.hpp"
 #include "tools/preload/process/process.hpp"
@@ -22,6 +23,14 @@ struct Marks {
   std::uint64_t joined = 0;
 };
 constinit thread_local Marks marks{};
+
+// A graph runs anywhere at any time. So a captured allocation must not get memory that other work
+// still touches. The graph uses the memory at each launch, even after its free, and nobody reports
+// its end. Other streams allocate as always meanwhile; the legacy stream is never captured.
+bool may_be_captured(const Process& process, CUstream stream) noexcept {
+  const bool legacy = stream == nullptr || stream == CU_STREAM_LEGACY;
+  return !legacy && is_captured(process.driver(), stream);
+}
 
 Arena* arena_of(int device) noexcept {
   Process* const process = Process::get_if_any();
@@ -246,10 +255,7 @@ void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
   if (arena == nullptr) return nullptr;
   try {
     Fences& fences = arena->fences();
-    // A graph runs anywhere at any time. So a captured allocation must not get memory that other
-    // work still touches. The graph uses the memory at each launch, even after its free, and nobody
-    // reports its end.
-    const bool captured = fences.capturing();
+    const bool captured = fences.capturing() && may_be_captured(*process, stream);
     CUdeviceptr pointer = 0;
     const CUresult code = process->allocate(*arena, pointer, bytes,
                                             captured ? fences.sync() : fences.find(stream, false));

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/torch/books/short_lock.hpp"
+
 namespace weir::torch_plug {
 
 /// Thread-safe. Addresses are those of device memory, in steps of 512 bytes; null is none.
@@ -92,7 +94,7 @@ class LiveBlocks {
   // Open addressing with linear probing. Without marks for removed slots: a removal closes the gap,
   // so that a search ends at the first empty slot however many blocks have come and gone.
   struct alignas(64) Part {
-    std::mutex mutex;
+    ShortLock mutex;
     std::vector<Slot> slots;  ///< guarded by mutex, as used; a power of two, never full
     std::size_t used = 0;
 

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "tools/torch/books/short_lock.hpp"
+
 namespace weir::torch_plug {
 
 /// Sizes are rounded to this, as native rounds them (kMinBlockSize in
@@ -107,7 +109,7 @@ class alignas(64) Counters {
     }
   }
 
-  mutable std::mutex mutex_;
+  mutable ShortLock mutex_;
   Statistics statistics_;  ///< guarded by mutex_
 };
 
