@@ -57,8 +57,8 @@ class HostRoom {
       HostRoom(Range& range)
   noexcept : HostRoom(std::span(range)) {}
   /// Refers to the elements of `span`.
-  template <Element T, std::size_t kExtent>
-  HostRoom(std::span<T, kExtent> span) noexcept
+  template <Element T, std::size_t Extent>
+  HostRoom(std::span<T, Extent> span) noexcept
       : data_(span.data()), elements_(span.size()), dtype_(DTypeOf<T>::kValue) {}
 
   [[nodiscard]] void* data() const noexcept { return data_; }            ///< the first element
