@@ -89,7 +89,7 @@ Torch torch_at(const void* address) {
   const link_map& c10_cuda = library_at(address);
   // Beside the folder of the library, as the loader names it: the folder may be a link.
   const fs::path file = fs::path(c10_cuda.l_name).parent_path().parent_path() / "version.py";
-  constexpr std::size_t kMost = 64 * 1024;
+  constexpr std::size_t kMost = 65536;
   const auto text = read_beginning(file.string(), kMost);
   const auto version = text ? parse_torch_version(*text) : std::nullopt;
   if (!version) throw NoPlug("its version is not known: " + file.string() + " does not say it");

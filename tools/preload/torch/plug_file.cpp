@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -92,19 +92,17 @@ std::string plug_name(const TorchVersion& version, CxxAbi abi) {
 }
 
 std::vector<std::string> versions_of_plugs_in(const std::string& folder) {
-  std::vector<std::pair<int, int>> found;
+  std::set<std::pair<int, int>> found;
   std::error_code error;
   std::filesystem::directory_iterator each(folder, error);
   for (const std::filesystem::directory_iterator end; !error && each != end;
        each.increment(error)) {
     if (const auto version = version_in(each->path().filename().string())) {
-      found.push_back(*version);
+      found.insert(*version);
     }
   }
-  std::ranges::sort(found);
-  const auto same = std::ranges::unique(found);
-  found.erase(same.begin(), same.end());
   std::vector<std::string> versions;
+  versions.reserve(found.size());
   for (const auto& [major, minor] : found) {
     versions.push_back(std::to_string(major) + "." + std::to_string(minor));
   }
