@@ -14,7 +14,7 @@ from feature import feature, main, of_the_cache
 from tensors import GPU, check_plug
 
 # Native's figures contain the rest of a block that it does not split, up to 1 MiB. None of these leaves one.
-SIZES = (1, 511, 512, 513, 4096, 1 << 20, (1 << 20) + 1, 3 << 20, 12 << 20, 34 << 20)
+SIZES = (1, 511, 512, 513, 4096, 1 << 20, 2 << 20, 4 << 20, 12 << 20, 34 << 20)
 KINDS = ("allocation", "allocated_bytes", "requested_bytes")
 
 
