@@ -63,6 +63,24 @@ TEST_F(Capture, WhatGraphsReserveIsCounted) {
   EXPECT_EQ(free_now, 60 * kMib);
 }
 
+TEST_F(Capture, OnlyMemoryOnItsOwnStreamsStaysWithTheGraph) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream captured = make_stream();
+  const CUstream other = make_stream();
+  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  void* const inside = allocate_on(0, kBytes, captured);
+  void* const beside = allocate_on(0, kBytes, other);
+  void* const legacy = allocate_on(0, kBytes, nullptr);
+  ASSERT_NE(inside, nullptr);
+  ASSERT_NE(beside, nullptr);
+  ASSERT_NE(legacy, nullptr);
+  free_on(0, inside, captured);
+  free_on(0, beside, other);
+  free_on(0, legacy, nullptr);
+  expect_end(captured);
+  EXPECT_EQ(statistics().requested.current, Bytes{kBytes});
+}
+
 TEST_F(Capture, OtherStreamsAreServedFromTheCache) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
