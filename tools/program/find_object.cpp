@@ -2,6 +2,7 @@
 
 #include <link.h>
 
+#include <atomic>
 #include <cstdint>
 
 // Without the struct, the C library is older than 2.35, and so is what this compiler's unwinder
@@ -42,14 +43,24 @@ int look_into(dl_phdr_info* object, std::size_t, void* argument) {
 
 using FindObject = int (*)(void*, dl_find_object*);
 
-FindObject c_library_s() noexcept {
-  void* const found = dlvsym(RTLD_DEFAULT, "_dl_find_object", "GLIBC_2.35");
-  if (found == nullptr) (void)dlerror();  // the program must not find our error
-  return reinterpret_cast<FindObject>(found);
+int find_by_walking(void* address, dl_find_object* found) noexcept {
+  return walk_objects(address, *found);
 }
 
-// Null until this object's constructors run, and then the walk serves.
-const FindObject kTheirFindObject = c_library_s();
+// Looked up at the first exception: libweir.so runs nothing before main. Threads that get here
+// together find the same.
+FindObject their_find_object() noexcept {
+  static constinit std::atomic<FindObject> known{nullptr};
+  FindObject found = known.load(std::memory_order_acquire);
+  if (found != nullptr) return found;
+  found = reinterpret_cast<FindObject>(dlvsym(RTLD_DEFAULT, "_dl_find_object", "GLIBC_2.35"));
+  if (found == nullptr) {
+    (void)dlerror();  // the program must not find our error
+    found = &find_by_walking;
+  }
+  known.store(found, std::memory_order_release);
+  return found;
+}
 
 }  // namespace
 
@@ -65,8 +76,7 @@ extern "C" [[gnu::visibility("hidden")]] int weir_find_object(void* address,
     __asm__("_dl_find_object");
 
 int weir_find_object(void* address, dl_find_object* found) noexcept {
-  return kTheirFindObject != nullptr ? kTheirFindObject(address, found)
-                                     : walk_objects(address, *found);
+  return their_find_object()(address, found);
 }
 
 }  // namespace weir

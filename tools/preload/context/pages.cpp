@@ -116,7 +116,7 @@ void ContextPages::unreserve(void* address, Bytes size) noexcept {
 }
 
 PagesDone ContextPages::create_in_driver(std::span<Page> pages) noexcept {
-  if (can_share_.load() && shares_new_.load()) {
+  if (can_share_.load() && shares_new.load()) {
     const PagesDone done = in_driver([&] { return pages_.create(pages, PageSharing::kByFile); });
     const bool refused =
         done.code == CUDA_ERROR_NOT_SUPPORTED || done.code == CUDA_ERROR_NOT_PERMITTED;

@@ -38,7 +38,7 @@ class ContextPages final : public PageSource {
         can_share_(can_share) {}
   /// Lets other processes map the pages that are created from now on, in all contexts, where the
   /// device can do that.
-  static void share_new_ones() noexcept { shares_new_.store(true); }
+  static void share_new_ones() noexcept { shares_new.store(true); }
 
   [[nodiscard]] Bytes page_size() const override { return pages_.page_size(); }
   [[nodiscard]] void* reserve(Bytes size) override;
@@ -92,7 +92,7 @@ class ContextPages final : public PageSource {
   Account& account_;
   const Fences& fences_;
   std::atomic<bool> can_share_;
-  inline static constinit std::atomic<bool> shares_new_{false};
+  inline static constinit std::atomic<bool> shares_new{false};
 
   mutable Mutex mutex_{LockRank::kLeaf};
   bool gone_ WEIR_GUARDED_BY(mutex_) = false;
