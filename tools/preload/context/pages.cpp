@@ -157,16 +157,18 @@ std::optional<int> ContextPages::file_of(Page page) {
     return {0, pages_.export_page(page, file), "cuMemExport"};
   });
   if (done.code != CUDA_SUCCESS) return std::nullopt;
-  int kept = file;
-  try {
+  const auto keep = [&] {
     const Lock lock(mutex_);
-    kept = files_.emplace(page.id, file).first->second;
+    return files_.emplace(page.id, file).first->second;
+  };
+  try {
+    const int kept = keep();
+    if (kept != file) (void)close(file);  // another thread was faster
+    return kept;
   } catch (...) {
     (void)close(file);
     throw;
   }
-  if (kept != file) (void)close(file);  // another thread was faster
-  return kept;
 }
 
 void ContextPages::close_files(std::span<const Page> pages) noexcept {
