@@ -42,19 +42,21 @@ void CudaProgress::remove(StreamId stream) {
   do {
     (void)wait(followed->record(), {});
   } while (!followed->try_close());  // another thread recorded a point meanwhile
-  Lock lock(mutex_);
-  const auto gone = streams_.extract(stream);
-  lock.unlock();  // closing the stream takes its lock
+  forget(stream);
 }
 
 bool CudaProgress::remove_if_passed(StreamId stream) {
   const auto followed = require(stream);
   (void)followed->passed();
   if (!followed->try_close()) return false;
+  forget(stream);
+  return true;
+}
+
+void CudaProgress::forget(StreamId stream) {
   Lock lock(mutex_);
   const auto gone = streams_.extract(stream);
   lock.unlock();  // closing the stream takes its lock
-  return true;
 }
 
 void CudaProgress::fence(StreamId stream) {

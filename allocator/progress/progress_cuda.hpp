@@ -81,6 +81,8 @@ class CudaProgress final : public Progress {
   /// Returns null for a removed stream. The result stays valid even if the stream is removed
   /// meanwhile.
   [[nodiscard]] std::shared_ptr<FollowedCudaStream> find(StreamId stream) const;
+  /// Forgets a stream that is closed.
+  void forget(StreamId stream);
   /// Like `find`, but throws UsageError for a removed stream.
   [[nodiscard]] std::shared_ptr<FollowedCudaStream> require(StreamId stream) const;
 
