@@ -218,6 +218,20 @@ def memory_fraction():
 
 
 @feature
+def memory_fraction_of_the_settings():
+    try:
+        torch.cuda.memory._set_allocator_settings("per_process_memory_fraction:0.25")
+    except RuntimeError:
+        unavailable("this version has no such setting")
+    total = torch.cuda.get_device_properties(GPU).total_memory
+    try:
+        torch.empty(total // 2, dtype=torch.uint8, device=GPU)
+    except torch.cuda.OutOfMemoryError:
+        return
+    raise AssertionError("more than the fraction was given")
+
+
+@feature
 def cache_given_back_for_a_larger_tensor():
     """PyTorch retries once it has released its cache: a free must make room at once."""
     mib = torch.cuda.mem_get_info()[0] // MIB

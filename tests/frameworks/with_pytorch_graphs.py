@@ -75,6 +75,17 @@ def private_pools():
 
 
 @feature
+def private_pool_that_helps_out():
+    """A tensor that does not fit takes the free memory of a pool that allows it."""
+    pool = torch.cuda.MemPool(use_on_oom=True)
+    free = torch.cuda.mem_get_info()[0]
+    with torch.cuda.use_mem_pool(pool):
+        tensor = torch.empty(free // 4 * 3, dtype=torch.uint8, device=GPU)
+    del tensor
+    assert torch.empty(free // 2, dtype=torch.uint8, device=GPU).numel() == free // 2
+
+
+@feature
 def graph_of_two_streams():
     tensor = torch.zeros(MIB, dtype=torch.uint8, device=GPU)
     side = torch.cuda.Stream()

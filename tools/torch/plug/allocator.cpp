@@ -77,10 +77,15 @@ void* WeirAllocator::obtain(c10::DeviceIndex device, std::size_t bytes, cudaStre
 void* WeirAllocator::obtain_from_weir(c10::DeviceIndex device, std::size_t bytes,
                                       cudaStream_t stream) {
   Device& of = device_of(device);
+  if (C10_UNLIKELY(!of.used.load(std::memory_order_relaxed))) take_fraction_of_settings(of, device);
   const Block block{rounded(bytes), bytes, stream, recorder_.context(), device};
   void* address = weir_allocate(device, block.bytes, stream);
   if (C10_UNLIKELY(address == nullptr)) address = make_room_and_retry(of, block);
-  if (C10_UNLIKELY(address == nullptr)) fail(of, block);
+  if (C10_UNLIKELY(address == nullptr)) {
+    // Native takes it from free memory of such a pool, or throws the error.
+    if (pools_help_) return native_.raw_alloc_with_stream(bytes, stream);
+    fail(of, block);
+  }
   try {
     blocks_.insert(address, block);
   } catch (...) {

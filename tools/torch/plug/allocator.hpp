@@ -152,6 +152,7 @@ class WeirAllocator final : public NativeAllocator {
     Counters counters;
     std::mutex fraction_mutex;         ///< held while a memory fraction is set
     std::atomic<double> fraction{-1};  ///< of the memory; negative while none was set
+    std::atomic<bool> used{false};     ///< by a first tensor
   };
 
   [[nodiscard]] Device& device_of(c10::DeviceIndex device);
@@ -159,6 +160,8 @@ class WeirAllocator final : public NativeAllocator {
   [[nodiscard]] void* obtain(c10::DeviceIndex device, std::size_t bytes, cudaStream_t stream);
   [[nodiscard]] void* obtain_from_weir(c10::DeviceIndex device, std::size_t bytes,
                                        cudaStream_t stream);
+  /// Makes a fraction of PYTORCH_CUDA_ALLOC_CONF (per_process_memory_fraction) Weir's limit.
+  void take_fraction_of_settings(Device& of, c10::DeviceIndex device);
   /// What native does as well before it gives up. Returns null if it did not help.
   [[nodiscard]] void* make_room_and_retry(Device& of, const Block& block);
   [[noreturn]] void fail(Device& of, const Block& block);
@@ -181,6 +184,7 @@ class WeirAllocator final : public NativeAllocator {
   LiveBlocks<Block> blocks_;
   Routes<MempoolId, cudaStream_t> routes_;
   std::atomic<bool> enabled_{true};
+  std::atomic<bool> pools_help_{false};  ///< a MemPool was made with use_on_oom
   Recorder recorder_;
 };
 

@@ -26,7 +26,7 @@ void replace(StatArray& figure, std::int64_t current) {
   figure[0].current = current;
   // The sums were not read at one moment.
   figure[2].current = std::max<std::int64_t>(0, current - figure[1].current);
-  figure[2].peak = std::max<std::int64_t>(0, figure[0].peak - figure[1].peak);
+  figure[2].peak = std::max(figure[2].current, figure[0].peak - figure[1].peak);
 }
 
 // Makes sure that Weir has a budget for `device`: it has one from the first allocation on.
@@ -73,6 +73,18 @@ void WeirAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) 
     TORCH_WARN("Weir cannot limit the memory of device ", static_cast<int>(device), " to ",
                fraction, " of it: its budget is a part of a shared one");
   }
+}
+
+// Native has read the settings in init. Asking it makes the device's context, which the first
+// tensor does as well.
+void WeirAllocator::take_fraction_of_settings(Device& of, c10::DeviceIndex device) {
+  of.used = true;
+#if WEIR_TORCH_HAS_ENABLE
+  const double fraction = of.fraction < 0 ? native_.getMemoryFraction(device) : 1;
+  if (fraction < 1) setMemoryFraction(fraction, device);
+#else
+  (void)device;  // no such setting
+#endif
 }
 
 DeviceStats WeirAllocator::getDeviceStats(c10::DeviceIndex device) {

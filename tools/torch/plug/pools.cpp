@@ -69,6 +69,7 @@ void WeirAllocator::createOrIncrefPool(c10::DeviceIndex device, MempoolId pool,
 void WeirAllocator::setUseOnOOM(c10::DeviceIndex device,
                                 MempoolId pool WEIR_TORCH_USE_ON_OOM_MORE) {
   native_.setUseOnOOM(device, pool WEIR_TORCH_USE_ON_OOM_MORE_PASSED);
+  pools_help_ = true;
 }
 #endif
 
