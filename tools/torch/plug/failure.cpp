@@ -39,7 +39,12 @@ void* WeirAllocator::make_room_and_retry(Device& of, const Block& block) {
   }
   of.counters.count_retry();
   // While a pool is open a capture may be under way, which must not free segments.
-  if (!routes_.any()) native_.emptyCache();  // its segments come back to Weir
+  try {
+    if (!routes_.any()) native_.emptyCache();  // its segments come back to Weir
+  } catch (const c10::Error&) {
+    // Another thread has opened a pool meanwhile: up to 2.5 native then asserts, before it changes
+    // anything. No lock may cover both: native gathers contexts, which takes Python's lock.
+  }
   return again();
 }
 
