@@ -12,6 +12,7 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/timeline/sink.hpp"
+#include "scheduler/admission/memory_attempts.hpp"
 #include "scheduler/barrier.hpp"
 
 namespace weir {

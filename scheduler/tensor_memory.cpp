@@ -1,11 +1,10 @@
 #include "scheduler/tensor_memory.hpp"
 
-#include <chrono>
-#include <optional>
 #include <string>
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
+#include "scheduler/admission/memory_attempts.hpp"
 
 namespace weir {
 
@@ -27,50 +26,19 @@ TensorBlock TensorMemory::try_allocate(Bytes bytes, StreamRole home, std::string
 TensorBlock TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_view label,
                                    const Owner& owner) {
   const bool may_wait = policy_ != Policy::kUnbounded;
-  std::optional<std::chrono::steady_clock::time_point> deadline;
-  bool last = !may_wait;
-  std::uint64_t waits = 0;
-  Pressure pressure;
+  MemoryAttempts attempts(pool_, admission_, owner, label, may_wait);
   for (;;) {
     const std::uint64_t looked = slabs_.given_back();
-    const std::uint64_t freed = admission_.given_back();
-    Attempt attempt{.stop = owner.stop};
+    Attempt attempt = attempts.begin();
     TensorBlock allocation = try_allocate(bytes, home, label, attempt);
     if (allocation.data != nullptr) {
       allocation.owner = owner.batch;
-      const bool waited = deadline || waits + attempt.waits != 0;
-      admission_.note_allocated(owner.batch, allocation.block, waited);
+      admission_.note_allocated(owner.batch, allocation.block, attempts.waited(attempt));
       return allocation;
     }
     const bool reclaimed = slabs_.reclaim(may_wait, looked, attempt);
-    attempt.waits = waits += attempt.waits;  // the report covers all attempts
-    if (reclaimed) continue;
-    const bool cancelled = may_wait && owner.stop.stop_requested();
-    if ((cancelled || last) && (deadline || waits != 0)) admission_.note_waited(owner.batch);
-    if (cancelled) throw Cancelled(std::string(label) + kMemoryWaitCancelled);
-    if (last) pool_.fail(attempt);
-    if (!deadline) {
-      // From now on each attempt follows a reading of the pressure, so that later frees are
-      // noticed.
-      deadline = std::chrono::steady_clock::now() + admission_.grace();
-      pressure = pool_.pressure();
-      continue;
-    }
-    // Try once more before failing: it was woken to fail, or a free after the last attempt is not
-    // reported yet.
-    const TimelineSlice slice;
-    last = !admission_.await_memory({.batch = owner.batch,
-                                     .block = attempt.block,
-                                     .looked = freed,
-                                     .pressure = pressure,
-                                     .deadline = *deadline,
-                                     .stop = owner.stop});
-    if (slice.sink() != nullptr) {
-      slice.write({.bytes = attempt.block.count,
-                   .name = slice.sink()->name(label),
-                   .kind = TimelineKind::kMemoryWait});
-    }
-    pressure = pool_.pressure();
+    attempts.count(attempt);
+    if (!reclaimed) attempts.wait_or_fail(attempt);
   }
 }
 

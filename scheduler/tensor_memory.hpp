@@ -24,9 +24,6 @@ struct TensorBlock {
   std::array<bool, kStreamRoles> used_by{};  ///< streams other than home that used it
 };
 
-/// Ends the message of a Cancelled thrown by a request for memory.
-inline constexpr const char* kMemoryWaitCancelled = ": the wait for memory was cancelled";
-
 class TensorMemory {
  public:
   TensorMemory(Pool& pool, DeviceBackend& device, Admission& admission, Policy policy)

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <exception>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "allocator/base/error.hpp"
 #include "allocator/budget_source.hpp"
+#include "scheduler/admission/memory_attempts.hpp"
 
 namespace weir {
 namespace {
@@ -84,37 +84,16 @@ GatedBatch BatchGate::begin(std::string_view kind, const BatchOptions& options, 
 void* BatchGate::allocate(const Owner& owner, Bytes bytes, StreamId stream,
                           std::string_view label) {
   if (bytes == Bytes{}) return nullptr;
-  // As TensorMemory::allocate: an attempt, the grace for other batches, and one last attempt.
-  std::optional<std::chrono::steady_clock::time_point> deadline;
-  bool last = false;
-  bool waited = false;
-  Pressure pressure;
+  MemoryAttempts attempts(pool_, admission_, owner, label);
   for (;;) {
-    const std::uint64_t freed = admission_.given_back();
-    Attempt attempt{.stop = owner.stop};
+    Attempt attempt = attempts.begin();
     void* const pointer = pool_.try_allocate(bytes, stream, label, attempt);
-    waited = waited || attempt.waits != 0;
     if (pointer != nullptr) {
-      charge(pointer, {owner.batch, attempt.block}, stream, waited);
+      charge(pointer, {owner.batch, attempt.block}, stream, attempts.waited(attempt));
       return pointer;
     }
-    const bool cancelled = owner.stop.stop_requested();
-    if ((cancelled || last) && waited) admission_.note_waited(owner.batch);
-    if (cancelled) throw Cancelled(std::string(label) + ": the wait for memory was cancelled");
-    if (last) pool_.fail(attempt);
-    if (!deadline) {
-      deadline = std::chrono::steady_clock::now() + admission_.grace();
-      pressure = pool_.pressure();
-      continue;
-    }
-    waited = true;
-    last = !admission_.await_memory({.batch = owner.batch,
-                                     .block = attempt.block,
-                                     .looked = freed,
-                                     .pressure = pressure,
-                                     .deadline = *deadline,
-                                     .stop = owner.stop});
-    pressure = pool_.pressure();
+    attempts.count(attempt);
+    attempts.wait_or_fail(attempt);
   }
 }
 

@@ -14,9 +14,9 @@ namespace weir {
 
 /// CUDA streams of the program, by role. A role without one gets a stream of the device's own.
 ///
-/// What the program enqueues there itself is in order with the role's operations: behind those that
-/// were submitted before, and before those submitted later. Frees and the ends of batches wait for
-/// it, too, and its time counts as the next operation's.
+/// The program may enqueue work there itself. That work runs after operations that were submitted
+/// earlier to the role, and before those submitted later. Frees and the ends of batches wait for
+/// it. Its time counts as the next operation's.
 struct CudaUserStreams {
   std::optional<cudaStream_t> compute{};   ///< for StreamRole::kCompute
   std::optional<cudaStream_t> compute2{};  ///< for StreamRole::kCompute2
