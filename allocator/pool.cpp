@@ -270,13 +270,17 @@ Statistics Pool::statistics() const {
   return state_.statistics;
 }
 
+Levels Pool::levels() const noexcept {
+  Levels now;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    now[i].count = state_.levels[i].load(std::memory_order_relaxed);
+  }
+  return now;
+}
+
 void Pool::reset_peaks() {
   const PoolChange change(state_);
-  Statistics& all = state_.statistics;
-  for (Gauge* gauge :
-       {&all.requested, &all.allocated, &all.awaiting, &all.cached, &all.reserved, &all.held}) {
-    gauge->reset_peak();
-  }
+  for (Gauge Statistics::*gauge : kAllGauges) (state_.statistics.*gauge).reset_peak();
 }
 
 Bytes Pool::largest_cached() const {

@@ -136,6 +136,9 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   [[nodiscard]] Pressure pressure() const override;
   /// Returns all figures at one moment. Call `poll` first for current ones.
   [[nodiscard]] Statistics statistics() const override;
+  /// Returns the current levels without a lock. Each is of the end of some call, and not all need
+  /// be of the same.
+  [[nodiscard]] Levels levels() const noexcept;
   /// Resets each gauge's peak to its current level.
   void reset_peaks();
   /// Returns the largest cached block, or zero.

@@ -3,7 +3,10 @@
 // A pool's state under its lock, with its accounting. Used by the stages of a request
 // (pool_stages.cpp) and the strategy (pool_kind.hpp). Only a PoolChange changes it.
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -91,6 +94,8 @@ struct PoolState {
   mutable Mutex mutex{LockRank::kPool};
   BlockIndex* index WEIR_PT_GUARDED_BY(mutex) = nullptr;  ///< set and owned by the strategy
   Statistics statistics WEIR_GUARDED_BY(mutex);
+  /// The levels of `statistics` for readers without the lock, as of the last change.
+  std::array<std::atomic<std::uint64_t>, kAllGauges.size()> levels{};
   /// Counts events from 2 (1 is the log's start of the pool). Orders frees and log entries.
   std::uint64_t events WEIR_GUARDED_BY(mutex) = 1;
   std::uint64_t noted WEIR_GUARDED_BY(mutex) = 0;  ///< records written, in this order
@@ -113,10 +118,17 @@ struct PoolState {
   /// paths end in it.
   [[nodiscard]] bool conclude() WEIR_REQUIRES(mutex) {
     if (!steady.contains(statistics.held.current)) update_level();
+    publish(std::make_index_sequence<kAllGauges.size()>());
     return std::exchange(wake, false) && sleepers != 0;
   }
   /// Call when held bytes have left `steady`.
   void update_level() WEIR_REQUIRES(mutex);
+  template <std::size_t... Gauges>
+  void publish(std::index_sequence<Gauges...> /*all*/) noexcept WEIR_REQUIRES(mutex) {
+    (levels[Gauges].store((statistics.*kAllGauges[Gauges]).current.count,
+                          std::memory_order_relaxed),
+     ...);
+  }
 };
 
 /// A change of a pool's state. Takes the lock. Its end updates the pressure level, unlocks and

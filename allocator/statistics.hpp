@@ -4,6 +4,7 @@
 /// A pool's accounting at one moment. All bytes are of blocks, after rounding, except `requested`.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 
@@ -48,5 +49,12 @@ struct Statistics {
   std::uint64_t failures = 0;         ///< requests that nothing could serve
   std::chrono::nanoseconds waited{};  ///< total time of `waits`
 };
+
+/// All gauges of Statistics.
+inline constexpr std::array kAllGauges{&Statistics::requested, &Statistics::allocated,
+                                       &Statistics::awaiting,  &Statistics::cached,
+                                       &Statistics::reserved,  &Statistics::held};
+/// The current levels, in the order of kAllGauges.
+using Levels = std::array<Bytes, kAllGauges.size()>;
 
 }  // namespace weir

@@ -22,8 +22,6 @@ struct Asking {
 /// segment keeps all of it from cuMemAlloc.
 constexpr std::uint64_t kSegmentShareInOrder = 16;
 
-constexpr std::array kGauges{&Statistics::requested, &Statistics::allocated, &Statistics::awaiting,
-                             &Statistics::cached,    &Statistics::reserved,  &Statistics::held};
 constexpr std::array kCounts{
     &Statistics::hits,         &Statistics::misses,         &Statistics::handovers,
     &Statistics::waits,        &Statistics::retries,        &Statistics::releases,
@@ -38,9 +36,10 @@ PoolOptions options_for(const Settings& settings, const Account& account) {
   return options;
 }
 
-void raise_peaks(Statistics& peaks, const Statistics& now) noexcept {
-  for (Gauge Statistics::*gauge : kGauges) {
-    (peaks.*gauge).peak = std::max((peaks.*gauge).peak, (now.*gauge).peak);
+void raise(std::atomic<std::uint64_t>& peak, Bytes level) noexcept {
+  std::uint64_t highest = peak.load(std::memory_order_relaxed);
+  while (highest < level.count &&
+         !peak.compare_exchange_weak(highest, level.count, std::memory_order_relaxed)) {
   }
 }
 
@@ -80,10 +79,10 @@ Pool& Pools::make_second() {
     auto made = std::make_unique<Pool>(DeviceMemory{upstream_, fences_}, std::move(options));
     made->draw_from(source_);
     const Statistics until_now = first_.statistics();
-    {
-      const Lock lock(mutex_);
-      raise_peaks(peaks_, until_now);  // which were reset in between
-      raise_recent(until_now);
+    for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
+      const Bytes peak = (until_now.*kAllGauges[i]).peak;
+      raise(peaks_[i], peak);  // which was reset in between
+      raise(recent_[i], peak);
     }
     second_owner_ = std::move(made);
     second_.store(second_owner_.get());
@@ -233,7 +232,7 @@ Statistics Pools::sum() const {
   const Pool* const other = second();
   if (other == nullptr) return sum;
   const Statistics more = other->statistics();
-  for (Gauge Statistics::*gauge : kGauges) {
+  for (Gauge Statistics::*gauge : kAllGauges) {
     (sum.*gauge).current += (more.*gauge).current;
     (sum.*gauge).peak = (sum.*gauge).current;
   }
@@ -242,37 +241,43 @@ Statistics Pools::sum() const {
   return sum;
 }
 
-// The sum of both pools' peaks would exceed the real peak.
-void Pools::note_peaks() {
-  if (second() == nullptr) return;
-  const Statistics now = sum();
-  const Lock lock(mutex_);
-  raise_peaks(peaks_, now);
-  raise_recent(now);
-}
-
-void Pools::raise_recent(const Statistics& now) const {
-  recent_.allocated = std::max(recent_.allocated, now.allocated.peak);
-  recent_.reserved = std::max(recent_.reserved, now.reserved.peak);
+// The sum of both pools' peaks would exceed the real peak. Takes no lock, since every allocation
+// and free ends here.
+void Pools::note_peaks() const noexcept {
+  const Pool* const other = second();
+  if (other == nullptr) return;
+  const Levels first = first_.levels();
+  const Levels more = other->levels();
+  for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
+    const Bytes level = first[i] + more[i];
+    raise(peaks_[i], level);
+    raise(recent_[i], level);
+  }
 }
 
 Pools::RecentPeaks Pools::recent_peaks() const {
-  const Statistics now = sum();
-  if (second() == nullptr) return {now.allocated.peak, now.reserved.peak};
-  const Lock lock(mutex_);
-  raise_recent(now);
-  return recent_;
+  if (second() == nullptr) {
+    const Statistics now = first_.statistics();
+    return {now.allocated.peak, now.reserved.peak};
+  }
+  note_peaks();
+  RecentPeaks peaks;
+  for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
+    if (kAllGauges[i] == &Statistics::allocated) peaks.allocated = {recent_[i].load()};
+    if (kAllGauges[i] == &Statistics::reserved) peaks.reserved = {recent_[i].load()};
+  }
+  return peaks;
 }
 
 void Pools::reset_recent_peaks() {
-  const bool alone = second() == nullptr;
-  if (alone) {
+  if (second() == nullptr) {
     (void)statistics();  // saves the peaks in those of the sums
     first_.reset_peaks();
   }
   const Statistics now = sum();
-  const Lock lock(mutex_);
-  recent_ = {now.allocated.current, now.reserved.current};
+  for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
+    recent_[i].store((now.*kAllGauges[i]).current.count);
+  }
 }
 
 std::vector<PoolBlock> Pools::blocks() const {
@@ -288,9 +293,11 @@ std::vector<PoolBlock> Pools::blocks() const {
 
 Statistics Pools::statistics() const {
   Statistics now = sum();
-  const Lock lock(mutex_);
-  raise_peaks(peaks_, now);
-  raise_peaks(now, peaks_);
+  for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
+    Gauge& gauge = now.*kAllGauges[i];
+    raise(peaks_[i], gauge.peak);
+    gauge.peak = {peaks_[i].load()};
+  }
   return now;
 }
 

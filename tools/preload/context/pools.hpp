@@ -5,13 +5,13 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "allocator/base/mutex.hpp"
 #include "allocator/memory_statistics.hpp"
 #include "allocator/pool.hpp"
 #include "tools/preload/context/account.hpp"
@@ -103,9 +103,8 @@ class Pools final : public MemoryStatistics {
   [[nodiscard]] Pool* of_stream_order() const noexcept { return split_ ? second() : &first_; }
   [[nodiscard]] std::optional<Point> oldest(std::optional<Point> (Pool::*of_pool)() const) const;
   [[nodiscard]] Statistics sum() const;
-  /// Updates the peaks of the sums after a change by the calling thread.
-  void note_peaks();
-  void raise_recent(const Statistics& now) const WEIR_REQUIRES(mutex_);
+  /// Raises the peaks of the sums after a change by the calling thread.
+  void note_peaks() const noexcept;
 
   DriverUpstream& upstream_;
   Fences& fences_;
@@ -117,10 +116,10 @@ class Pools final : public MemoryStatistics {
   std::once_flag second_once_;
   std::unique_ptr<Pool> second_owner_;
   std::atomic<Pool*> second_{nullptr};
-  mutable Mutex mutex_{LockRank::kLeaf};
-  mutable Statistics peaks_ WEIR_GUARDED_BY(mutex_);    ///< of the sums; only the gauges' peaks are
-                                                        ///< used
-  mutable RecentPeaks recent_ WEIR_GUARDED_BY(mutex_);  ///< of the sums of two pools
+  /// Peaks of the sums, in the order of kAllGauges.
+  using Peaks = std::array<std::atomic<std::uint64_t>, kAllGauges.size()>;
+  mutable Peaks peaks_{};
+  mutable Peaks recent_{};  ///< since the last reset; of the sums of two pools
 };
 
 }  // namespace weir::preload
