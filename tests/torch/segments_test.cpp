@@ -78,6 +78,22 @@ TEST(TorchSegments, AreReadWholeThoughTheyBecomeMore) {
   EXPECT_EQ(memory.back().address, there.size() - 1);
 }
 
+TEST(TorchSegments, AreReadInSoManyTriesThoughBlocksComeFasterThanTheyAreListed) {
+  int calls = 0;
+  std::size_t there = 0;
+  const std::vector<weir_block> memory =
+      torch_plug::all_of([&](weir_block* blocks, std::size_t count) {
+        ++calls;
+        there += 1000;
+        for (std::size_t i = 0; i < count; ++i) blocks[i] = block(0, i, 1, WEIR_CACHED);
+        return there;
+      });
+  EXPECT_LT(calls, 20);
+  ASSERT_FALSE(memory.empty());
+  EXPECT_LT(memory.size(), there);
+  EXPECT_EQ(memory.back().address, memory.size() - 1);
+}
+
 TEST(TorchSegments, AreSplitWhereFreeBlocksLieBesideOthers) {
   const std::vector<weir_block> memory{
       block(0, 0, 10, kTensor),        block(0, 10, 5, WEIR_CACHED),

@@ -75,17 +75,19 @@ struct SegmentFigures {
 }
 
 /// Returns all blocks that `list` has, which fills up to a number of them and returns how many
-/// there are, as weir_blocks does.
+/// there are, as weir_blocks does. Where blocks keep coming faster than they are listed, returns
+/// the first of the last try.
 template <typename List>
 [[nodiscard]] std::vector<weir_block> all_of(const List& list) {
+  constexpr int kMostTries = 8;
   constexpr std::size_t kMore = 64;  // for those that come between the calls
   std::vector<weir_block> memory;
   std::size_t there = list(memory.data(), memory.size());
-  while (there > memory.size()) {
+  for (int tries = 0; there > memory.size() && tries < kMostTries; ++tries) {
     memory.resize(there + kMore);
     there = list(memory.data(), memory.size());
   }
-  memory.resize(there);
+  memory.resize(std::min(there, memory.size()));
   return memory;
 }
 
