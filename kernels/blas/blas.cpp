@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <mutex>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -61,7 +62,9 @@ void set_blas_threads(int threads) {
   openblas_set_num_threads(threads);
 }
 
-void reserve_blas_memory() {
+namespace {
+
+void reserve_now() {
   const auto threads = static_cast<std::size_t>(blas_threads());
   void* trial = mmap(nullptr, kBlasBuffer * threads, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -77,6 +80,13 @@ void reserve_blas_memory() {
   const std::vector<float> zeros(kSide * kSide);
   std::vector<float> product(kSide * kSide);
   gemm({kSide, kSide, kSide}, zeros, zeros, product);
+}
+
+}  // namespace
+
+void reserve_blas_memory() {
+  static std::once_flag once;  // a call that throws does not count
+  std::call_once(once, reserve_now);
 }
 
 int blas_threads() { return openblas_get_num_threads(); }

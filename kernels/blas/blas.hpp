@@ -48,9 +48,11 @@ class BlasMemoryError : public Error {
 };
 
 /// Makes the BLAS allocate the working memory of one product now, and checks that its threads can
-/// have theirs. OpenBLAS retries a refused allocation forever, so without this a device's first
-/// product could hang. Throws BlasMemoryError. Concurrent products need as much again each. Call
-/// before `set_blas_threads`: each thread that the library was loaded with needs some.
+/// have theirs; once, later calls do nothing. OpenBLAS retries a refused allocation forever, so
+/// without this a device's first product could hang. Throws BlasMemoryError. Concurrent products
+/// need as much again each. Call before `set_blas_threads`: each thread that the library was loaded
+/// with needs some. Call before other threads start: what they allocate meanwhile may be what the
+/// BLAS was promised.
 void reserve_blas_memory();
 
 /// Returns the number of threads that a product may use now.

@@ -1,12 +1,18 @@
 #include "kernels/blas/blas.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <fstream>
 #include <vector>
 
+#include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
+#include "support/sanitized.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace {
@@ -110,6 +116,22 @@ class BlasThreads : public testing::Test {
  private:
   int before_ = weir::blas_threads();
 };
+
+#if WEIR_TEST_SANITIZED == 0  // a sanitizer needs address space of its own
+TEST(BlasMemory, IsReservedOnceAndLaterCallsNeedNone) {
+  weir::reserve_blas_memory();
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  ASSERT_NE(pages, 0U);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit full{pages * static_cast<std::size_t>(getpagesize()) + weir::mib(32).count,
+                    before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &full), 0);
+  EXPECT_NO_THROW(weir::reserve_blas_memory());
+  EXPECT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+}
+#endif
 
 TEST_F(BlasThreads, AreAsManyAsWereSet) {
   weir::set_blas_threads(2);

@@ -7,16 +7,23 @@
 #include "tools/program/table.hpp"
 #include "tools/timeline/begin.hpp"
 #include "tools/timeline/live/publisher.hpp"
+#include "trainer/run/start_blas.hpp"
 
 namespace weir {
+namespace {
 
 // A bad file named by a flag is refused before anything runs, like other outputs. A variable may be
 // set for many programs, and must not end any of them.
-Recording::Recording(const TrainSettings& settings)
-    : recorder_(timeline::record_program(
-          settings.timeline,
-          {.gpu = parse_device_id(settings.device.value).kind == DeviceKind::kCuda,
-           .required = settings.timeline.file.source.starts_with("--")})) {}
+timeline::Recorder* begin(const TrainSettings& settings) {
+  start_blas(settings);
+  return timeline::record_program(
+      settings.timeline, {.gpu = parse_device_id(settings.device.value).kind == DeviceKind::kCuda,
+                          .required = settings.timeline.file.source.starts_with("--")});
+}
+
+}  // namespace
+
+Recording::Recording(const TrainSettings& settings) : recorder_(begin(settings)) {}
 
 std::optional<timeline::RecordingResult> Recording::end() noexcept {
   timeline::Recorder* const recorder = std::exchange(recorder_, nullptr);
@@ -31,6 +38,7 @@ std::optional<timeline::RecordingResult> Recording::finish() {
 }
 
 void publish(const TrainSettings& settings) {
+  start_blas(settings);
   const Environment& environment = process_environment();
   timeline::Publisher* const publisher =
       timeline::Publisher::begin(timeline::publish_setting(environment).value, environment);

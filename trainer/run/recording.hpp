@@ -13,7 +13,8 @@ namespace weir {
 /// Records during its lifetime.
 class Recording {
  public:
-  /// Begins to record, if a file is named. Throws UsageError if it cannot be written.
+  /// Begins to record, if a file is named. Throws UsageError if it cannot be written. Starts the
+  /// BLAS first (start_blas).
   explicit Recording(const TrainSettings& settings);
   ~Recording() { (void)end(); }
   Recording(const Recording&) = delete;
@@ -28,7 +29,8 @@ class Recording {
   timeline::Recorder* recorder_ = nullptr;
 };
 
-/// Shows the program and its device to `weir top`. Throws UsageError for a bad WEIR_PUBLISH.
+/// Shows the program and its device to `weir top`. Throws UsageError for a bad WEIR_PUBLISH. Starts
+/// the BLAS first (start_blas).
 void publish(const TrainSettings& settings);
 
 /// Returns one line for people: the file, its events, lost events, and what to do with it. Errors

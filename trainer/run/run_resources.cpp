@@ -3,21 +3,15 @@
 #include <utility>
 
 #include "allocator/base/error.hpp"
-#include "kernels/blas/blas.hpp"
 #include "scheduler/device/device_kind.hpp"
 #include "tools/program/median.hpp"
+#include "trainer/run/start_blas.hpp"
 
 namespace weir {
 namespace {
 
-/// Starts the BLAS first. If address space is short, a failed thread start cannot end the program
-/// with an error, because OpenBLAS may then wait for its own threads forever. A GPU does not need
-/// it.
 Device open_for(const TrainSettings& settings) {
-  if (kind_of(parse_device_id(settings.device.value)).on_host) {
-    reserve_blas_memory();
-    set_blas_threads(1);  // the bits of a product depend on the number of threads
-  }
+  start_blas(settings);
   return open_device(settings.device.value, {.memory = settings.device_memory.value});
 }
 
