@@ -280,12 +280,14 @@ void Arena::keep(CUdeviceptr pointer) noexcept {
   const Lock lock(mutex_);
   try {
     kept_.insert(pointer);
+    keeps_any_.store(true);
   } catch (const std::exception&) {
     log(LogLevel::kError, "memory of a captured graph may be reused: host memory is full");
   }
 }
 
 bool Arena::is_kept(CUdeviceptr pointer) const noexcept {
+  if (!keeps_any_.load()) return false;  // without a lock: every free asks
   const Lock lock(mutex_);
   return kept_.contains(pointer);
 }

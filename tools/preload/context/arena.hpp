@@ -121,6 +121,7 @@ class Arena {
   std::vector<TicketRef> open_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<void*, Charge> charged_ WEIR_GUARDED_BY(mutex_);
   std::unordered_set<CUdeviceptr> kept_ WEIR_GUARDED_BY(mutex_);
+  std::atomic<bool> keeps_any_{false};  ///< whether `kept_` has any
   Waits paced_ WEIR_GUARDED_BY(mutex_);
   Waits for_others_ WEIR_GUARDED_BY(mutex_);  ///< requests that waited for other pools
   /// The point of a wait that ran out; no thread is paced for it again.

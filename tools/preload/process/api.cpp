@@ -255,7 +255,9 @@ void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
   if (arena == nullptr) return nullptr;
   try {
     Fences& fences = arena->fences();
-    const bool captured = fences.capturing() && may_be_captured(*process, stream);
+    // The first costs one load. A capture of `stream` was announced before it began.
+    const bool captured =
+        CapturesUnderWay::any() && fences.capturing() && may_be_captured(*process, stream);
     CUdeviceptr pointer = 0;
     const CUresult code = process->allocate(*arena, pointer, bytes,
                                             captured ? fences.sync() : fences.find(stream, false));
