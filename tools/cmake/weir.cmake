@@ -94,7 +94,7 @@ function(_weir_configure target)
 endfunction()
 
 # What most sources include of the standard library, compiled once for all static libraries: a fifth less to
-# compile. A source includes what it uses all the same: clang-tidy, and the preset tsan, read it without.
+# compile. A source includes what it uses all the same: clang-tidy reads without them what has changed.
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cpp" CONTENT "")
 add_library(weir_standard_headers OBJECT "${PROJECT_BINARY_DIR}/precompiled.cpp")
 _weir_configure(weir_standard_headers)
@@ -146,9 +146,7 @@ function(weir_library)
     ${target}
     PUBLIC Threads::Threads ${ARG_PUBLIC_DEPS}
     PRIVATE ${ARG_PRIVATE_DEPS})
-  if(NOT WEIR_SANITIZE STREQUAL "thread")
-    target_precompile_headers(${target} REUSE_FROM weir_standard_headers)
-  endif()
+  target_precompile_headers(${target} REUSE_FROM weir_standard_headers)
   set_property(GLOBAL APPEND PROPERTY WEIR_LIBRARIES ${target})
 endfunction()
 
@@ -222,7 +220,7 @@ endif()
 endfunction()
 
 # Whether a source of the header's name includes it first. Then the header compiles alone:
-# tools/test lets clang-tidy read each source by itself.
+# tools/lint lets clang-tidy read each source by itself.
 function(_weir_header_has_source header result)
   set(${result} FALSE PARENT_SCOPE)
   string(REGEX REPLACE "\\.hpp$" ".cpp" source "${WEIR_SOURCE_DIR}/${header}")
