@@ -83,11 +83,12 @@ typedef struct weir_shared {
 /// Returns WEIR_API_VERSION of the swapped-in library; 0 if there is none.
 WEIR_FUNCTION int weir_api_version(void);
 
-/// Begins a batch of the calling thread on its current device. May hold the thread back until
-/// memory of earlier batches is free, for at most WEIR_MAX_WAIT. `kind` names batches that need
-/// about the same memory; null is "". Inside an open batch of the same thread it joins that one.
-/// Returns 1 if a batch began or was joined; 0 if it was skipped, or without the library. Call
-/// weir_batch_end once for it on the same thread, whatever this returned.
+/// Begins a batch of the calling thread on its current device, which is device 0 until it chooses
+/// one. May hold the thread back until memory of earlier batches is free, for at most WEIR_MAX_WAIT.
+/// `kind` names batches that need about the same memory; null is "". Inside an open batch of the same
+/// thread it joins that one. Returns 1 if a batch began or was joined; 0 if it was skipped, CUDA was
+/// not used on the device yet, or without the library. Call weir_batch_end once for it on the same
+/// thread, whatever this returned.
 WEIR_FUNCTION int weir_batch_begin(const char* kind);
 
 /// Ends what this thread's last weir_batch_begin began. Does not wait for the device. Does nothing

@@ -53,6 +53,14 @@ Arena* open_arena_of(Process& process, int device) noexcept {
   return process.primary(device);
 }
 
+/// The arena of the calling thread's device. As in CUDA's runtime, a thread without a context is on
+/// device 0.
+Arena* current_arena(Process& process) noexcept {
+  Arena* const arena = process.current();
+  if (arena != nullptr || process.current_context() != nullptr) return arena;
+  return process.primary(0);
+}
+
 }  // namespace
 
 bool begin_batch(std::string_view kind) noexcept {
@@ -64,7 +72,7 @@ bool begin_batch(std::string_view kind) noexcept {
     return true;
   }
   Process* const process = Process::get();
-  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  Arena* const arena = process != nullptr ? current_arena(*process) : nullptr;
   if (arena == nullptr) return false;
   const auto batch = arena->begin_batch(kind);
   if (batch) marks.batch = *batch;

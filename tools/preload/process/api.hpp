@@ -17,8 +17,9 @@
 
 namespace weir::preload {
 
-/// Begins a batch of the calling thread on its current device; may hold it back here. Inside an
-/// open batch of the same thread, joins that one. False: skipped, nothing to end.
+/// Begins a batch of the calling thread on its current device, device 0 without a context; may hold
+/// it back here. Inside an open batch of the same thread, joins that one. False: skipped, nothing
+/// to end.
 [[nodiscard]] bool begin_batch(std::string_view kind) noexcept;
 /// Ends what this thread's last begin_batch began; does nothing if none is open.
 void end_batch() noexcept;

@@ -47,7 +47,7 @@ def batch(kind: str = "") -> Iterator[bool]:
     WEIR_MAX_WAIT. `kind` names batches that need about the same memory. Inside an open batch of the
     same thread this joins that one. The batch ends with the block, also by an exception; the same
     thread must enter and leave it. Yields True if a batch began or was joined, False if it was
-    skipped.
+    skipped or CUDA was not used on the device yet.
     """
     if library is None:
         yield False

@@ -48,6 +48,46 @@ TEST_F(Batches, ThrottledHoldsTheThirdBack) {
   EXPECT_EQ(held_back.hard.count + held_back.soft.count + held_back.turn.count, 1U);
 }
 
+// PyTorch 2.5's set_device(0) leaves a new thread without a context: the runtime's device is 0
+// anyway.
+TEST_F(Batches, AThreadWithoutAContextIsOnDevice0) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(kMib);
+  hold(stream);
+  ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
+  ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
+  std::atomic<bool> admitted{false};
+  std::thread other([&] {
+    EXPECT_TRUE(begin_batch("step"));
+    admitted = true;
+    EXPECT_TRUE(begin_batch("inner"));
+    end_batch();
+    end_batch();
+    CUcontext context = nullptr;
+    EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    EXPECT_EQ(context, nullptr);
+  });
+  EXPECT_TRUE(somebody_asks_again());
+  EXPECT_FALSE(admitted);
+  release_all();
+  other.join();
+  EXPECT_TRUE(admitted);
+  EXPECT_EQ(arena().batches(), 3U);
+}
+
+TEST_F(Batches, AThreadWithoutAContextBeginsNoneWhileNobodyUsesDevice0) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  EXPECT_NE(allocate(kBytes), 0U);
+  ASSERT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+  std::thread([] {
+    EXPECT_FALSE(begin_batch("step"));
+    end_batch();
+  }).join();
+  EXPECT_EQ(arena().batches(), 0U);
+}
+
 TEST_F(Batches, ABatchGoesOnAfterTheLongestWait) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "50ms"}}));
   const CUstream stream = make_stream();
