@@ -54,7 +54,8 @@ TEST_P(RanksByMpi, EqualFieldsPassAndADifferenceEndsAllWithOneLine) {
 TEST_P(RanksByMpi, AStoppedRankEndsTheOthersWhichNameIt) {
   const Finished finished = run(3, {"fails", "stopped"});
   EXPECT_NE(finished.exit_code, 0);
-  // The two others count by themselves; the first to end may take the second with it before it says so.
+  // The two others count by themselves; the first to end may take the second with it before it says
+  // so.
   const std::string why = " ends: rank 2 has not answered for 3.0 s";
   EXPECT_THAT(finished.err, ::testing::AnyOf(HasSubstr("rank 0" + why), HasSubstr("rank 1" + why)));
 }
