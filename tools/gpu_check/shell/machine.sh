@@ -33,9 +33,7 @@ ask() {
   # For timeout, 0 is no limit. In the background, so that a signal ends it at once.
   LD_LIBRARY_PATH=$library_path timeout -k 5 "$(($2 > 0 ? $2 : 1))" "$1" info --json - \
     </dev/null >"$run/info.json" 2>"$run/info.log" &
-  running=$!
-  wait "$running" || status=$?
-  running=
+  wait $! || status=$?
   case $status in
     0) return ;;
     124 | 137) why="$1 info took too long: stopped after $2 s" ;;

@@ -1,10 +1,10 @@
 # The steps of a run. For tools/gpu-check.
 # shellcheck shell=bash disable=SC2154
 
-running=
-warming=
+# Each job is a timeout, which makes itself a group; its whole group is told: a timeout that has just begun
+# its command does not tell it yet. The shell's own list, since the signal may come right after a job began.
 trap '
-  for job in $running $warming; do kill "$job" 2>/dev/null; done
+  for job in $(jobs -p); do kill -- "-$job" 2>/dev/null || kill "$job" 2>/dev/null; done
   exit 130' HUP INT TERM
 
 # Records the step named $1: exit code $2, seconds $3, limit $4, command line or reason $5.
@@ -37,9 +37,7 @@ step() {
       if [[ -n ${as_it_is:-} ]]; then exec timeout -k 5 "$limit" "$@"; fi
       own timeout -k 5 "$limit" "$@"
     ) &
-    running=$!
-    wait "$running" || status=$?
-    running=
+    wait $! || status=$?
   else
     status=124
   fi
@@ -142,7 +140,7 @@ step_programs() {
 # in memory on the same machine. The reading ends before any step that takes times, and has less
 # time than the tests, so it costs the call no time.
 step_tests() {
-  local limit=${share[warm_up]} status=0 started=$SECONDS
+  local limit=${share[warm_up]} status=0 started=$SECONDS warming
   local command=("$python" -B tools/gpu_check/programs/warm_up.py)
   ((limit <= deadline - SECONDS)) || limit=$((deadline - SECONDS))
   # Without that Python this fails at once, and the programs report it.
@@ -150,7 +148,6 @@ step_tests() {
   warming=$!
   step tests "$program" test --gtest_output="json:$run/tests.json" --gtest_filter="$tests"
   wait "$warming" || status=$?
-  warming=
   note warm_up "$status" $((SECONDS - started)) "$limit" "${command[*]}"
 }
 
