@@ -150,15 +150,6 @@ Freed Pool::deallocate(void* pointer, StreamId stream) {
 }
 
 std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
-  PoolChange marking(state_);
-  Block* block = state_.index->find(pointer);
-  if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
-  state_.index->add_use(*block, stream);
-  state_.index->expect_free(*block);
-  block->state = BlockState::kFreeing;  // until the next lock only this thread uses it
-  state_.begin_transit();
-  marking.end();
-
   const auto record = [&](StreamId id) {
     try {
       return state_.progress.record(id).sequence;
@@ -166,14 +157,34 @@ std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
       return Block::kUnrecorded;  // parked; poll() records the point later
     }
   };
-  block->home_sequence = record(block->home);
-  for (Point& other : block->other_points()) other.sequence = record(other.stream);
+  // Before the block is known: nearly every block is freed on the one stream that used it, and is
+  // then taken under one lock.
+  state_.begin_transit();  // a request that would fail awaits this free
+  const std::uint64_t here = record(stream);
 
   PoolChange change(state_);
+  state_.end_transit();
+  Block* block = state_.index->find(pointer);
+  if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
+  state_.index->expect_free(*block);
+  state_.index->add_use(*block, stream);
+  const bool several = block->home != stream || !block->other_points().empty();
+  if (several) {
+    block->state = BlockState::kFreeing;  // until the next lock only this thread uses it
+    state_.begin_transit();
+    change.pause();
+    for (Point& other : block->other_points()) {
+      other.sequence = other.stream == stream ? here : record(other.stream);
+    }
+    block->home_sequence = block->home == stream ? here : record(block->home);
+    change.resume();
+  } else {
+    block->home_sequence = here;
+  }
   const Bytes requested = block->requested;
   const Freed freed = state_.settle_freed(*block);
   const std::uint64_t sequence = state_.events;
-  state_.end_transit();
+  if (several) state_.end_transit();
   change.end();
   state_.log_event(AllocationEvent::kFree, sequence, pointer, requested, stream);
   strategy_->after_free();
@@ -268,14 +279,6 @@ Pressure Pool::pressure() const {
 Statistics Pool::statistics() const {
   const Lock lock(state_.mutex);
   return state_.statistics;
-}
-
-Levels Pool::levels() const noexcept {
-  Levels now;
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    now[i].count = state_.levels[i].load(std::memory_order_relaxed);
-  }
-  return now;
 }
 
 void Pool::reset_peaks() {

@@ -136,9 +136,11 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   [[nodiscard]] Pressure pressure() const override;
   /// Returns all figures at one moment. Call `poll` first for current ones.
   [[nodiscard]] Statistics statistics() const override;
-  /// Returns the current levels without a lock. Each is of the end of some call, and not all need
-  /// be of the same.
-  [[nodiscard]] Levels levels() const noexcept;
+  /// Returns the current level of a gauge, by its place in kAllGauges, without a lock. It is of the
+  /// end of some call, and another gauge's may be of another.
+  [[nodiscard]] Bytes level(std::size_t gauge) const noexcept {
+    return {state_.levels[gauge].load(std::memory_order_relaxed)};
+  }
   /// Resets each gauge's peak to its current level.
   void reset_peaks();
   /// Returns the largest cached block, or zero.

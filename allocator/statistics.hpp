@@ -54,7 +54,5 @@ struct Statistics {
 inline constexpr std::array kAllGauges{&Statistics::requested, &Statistics::allocated,
                                        &Statistics::awaiting,  &Statistics::cached,
                                        &Statistics::reserved,  &Statistics::held};
-/// The current levels, in the order of kAllGauges.
-using Levels = std::array<Bytes, kAllGauges.size()>;
 
 }  // namespace weir

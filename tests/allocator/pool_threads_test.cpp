@@ -94,6 +94,33 @@ TEST_P(PoolThreads, ARequestAwaitsAFreeThatIsUnderWay) {
   EXPECT_EQ(waiting.get(), pointer);
 }
 
+TEST_P(PoolThreads, ARequestAwaitsTheFreeOnAnotherStreamThatIsUnderWay) {
+  void* pointer = pool.allocate(unit * 4, a);
+  progress.after_record = [&](Point point) {
+    if (point.stream == a) gate.pass();  // the second of two, within the free
+  };
+  std::thread freeing([&] { pool.deallocate(pointer, b); });
+  gate.await_arrival();
+  auto waiting = request(unit * 4, c);
+  give_others_a_chance();
+  progress.pass_all(a);
+  progress.pass_all(b);
+  gate.open();
+  freeing.join();
+  EXPECT_EQ(waiting.get(), pointer);
+}
+
+TEST_P(PoolThreads, ARequestDoesNotAwaitAFreeOfWhatIsNotAllocated) {
+  void* pointer = pool.allocate(unit * 4, a);
+  EXPECT_FALSE(pool.try_deallocate(&pointer, b));
+  EXPECT_EQ(request(unit * 4, b).get(), nullptr);
+  pool.deallocate(pointer, a);
+  EXPECT_FALSE(pool.try_deallocate(pointer, a));
+  pool.set_limits(unit * 4, {.wait = false});
+  EXPECT_EQ(request(unit * 8, b).get(), nullptr);
+  expect_statistics_agree(pool, upstream);
+}
+
 TEST_P(PoolThreads, ARequestAwaitsATrimThatIsUnderWay) {
   void* pointer = pool.allocate(unit * 4, a);
   pool.deallocate(pointer, a);

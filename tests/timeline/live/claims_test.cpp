@@ -22,18 +22,19 @@ std::vector<bool> believed_of(const std::vector<Claim>& claims) { return believe
 
 TEST(LiveClaims, OneAloneIsBelievedUnlessAnotherHasItsLock) {
   EXPECT_THAT(believed_of({}), IsEmpty());
-  EXPECT_THAT(believed_of({{.pid = 7, .started = 3, .holder = Holder::kNamed}}), ElementsAre(true));
-  EXPECT_THAT(believed_of({{.pid = 7, .started = 3, .holder = Holder::kUnseen}}),
+  EXPECT_THAT(believed_of({{.pid = 7, .started = 3, .holder = LockHolder::kNamed}}),
               ElementsAre(true));
-  EXPECT_THAT(believed_of({{.pid = 7, .started = 3, .holder = Holder::kAnother}}),
+  EXPECT_THAT(believed_of({{.pid = 7, .started = 3, .holder = LockHolder::kUnseen}}),
+              ElementsAre(true));
+  EXPECT_THAT(believed_of({{.pid = 7, .started = 3, .holder = LockHolder::kAnother}}),
               ElementsAre(false));
 }
 
 TEST(LiveClaims, OfSeveralTheOneIsBelievedWhoseProcessHasTheLock) {
-  EXPECT_THAT(believed_of({{.pid = 7, .started = 3, .holder = Holder::kUnseen},
-                           {.pid = 7, .started = 3, .holder = Holder::kNamed},
+  EXPECT_THAT(believed_of({{.pid = 7, .started = 3, .holder = LockHolder::kUnseen},
+                           {.pid = 7, .started = 3, .holder = LockHolder::kNamed},
                            {.pid = 7, .started = 3, .pid_namespace = 5},
-                           {.pid = 7, .started = 3, .holder = Holder::kAnother}}),
+                           {.pid = 7, .started = 3, .holder = LockHolder::kAnother}}),
               ElementsAre(false, true, false, false));
 }
 
@@ -50,9 +51,9 @@ TEST(LiveClaims, ProcessesOfOneNumberAreOthersByTheirStartAndNamespace) {
 }
 
 TEST(LiveClaims, AProcessMayHaveSeveralFiles) {
-  EXPECT_THAT(
-      believed_of({{.pid = 7, .holder = Holder::kNamed}, {.pid = 7, .holder = Holder::kNamed}}),
-      ElementsAre(true, true))
+  EXPECT_THAT(believed_of({{.pid = 7, .holder = LockHolder::kNamed},
+                           {.pid = 7, .holder = LockHolder::kNamed}}),
+              ElementsAre(true, true))
       << "weir-train in which libweir.so is";
 }
 

@@ -21,6 +21,18 @@ constinit thread_local const Fences::Request* this_request = nullptr;
 constinit thread_local bool put_off = false;
 constinit thread_local bool insists = false;
 
+/// The stream that a thread found last by its handle. Allocations and frees ask for the same one
+/// again and again.
+struct Remembered {
+  const Fences* fences = nullptr;
+  CUstream handle = nullptr;
+  std::uint64_t changes = 0;
+  StreamId id{};
+};
+constinit thread_local Remembered remembered{};
+/// How often a handle got or lost its stream, in any context. Changes under that context's lock.
+constinit std::atomic<std::uint64_t> changes_of_handles{0};
+
 /// Returns the steady clock at the resolution of a kernel tick, at almost no cost.
 Fences::Clock::time_point coarse_now() noexcept {
   timespec now{};
@@ -76,6 +88,7 @@ Fences::Followed& Fences::add(CUstream stream, std::uint64_t owner) {
     by_thread_.insert_or_assign(owner, &its);
   } else {
     by_handle_.insert_or_assign(stream, &its);
+    changes_of_handles.fetch_add(1, std::memory_order_release);
   }
   return its;
 }
@@ -90,6 +103,10 @@ void Fences::use_per_thread() noexcept { use_own_stream(); }
 
 StreamId Fences::find(CUstream stream, bool per_thread) {
   stream = named_stream(stream, per_thread);
+  const bool same = remembered.fences == this && remembered.handle == stream;
+  if (same && remembered.changes == changes_of_handles.load(std::memory_order_acquire)) {
+    return remembered.id;
+  }
   const Lock lock(mutex_);
   if (stream == CU_STREAM_PER_THREAD) {
     use_per_thread();
@@ -99,9 +116,13 @@ StreamId Fences::find(CUstream stream, bool per_thread) {
     return add(stream, this_thread()).id;
   }
   const auto found = by_handle_.find(stream);
-  if (found != by_handle_.end()) return found->second->id;
-  streams_unknown_ = true;
-  return add(stream, 0).id;
+  if (found == by_handle_.end()) {
+    streams_unknown_ = true;
+    return add(stream, 0).id;
+  }
+  const StreamId id = found->second->id;
+  remembered = {this, stream, changes_of_handles.load(std::memory_order_relaxed), id};
+  return id;
 }
 
 std::optional<StreamId> Fences::find_known(CUstream stream, bool per_thread) {
@@ -258,6 +279,7 @@ CUresult Fences::remove(CUstream stream) noexcept {
     }
   }
   by_handle_.erase(found);
+  changes_of_handles.fetch_add(1, std::memory_order_release);
   gone.removed = true;
   return CUDA_SUCCESS;
 }

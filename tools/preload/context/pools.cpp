@@ -246,10 +246,9 @@ Statistics Pools::sum() const {
 void Pools::note_peaks() const noexcept {
   const Pool* const other = second();
   if (other == nullptr) return;
-  const Levels first = first_.levels();
-  const Levels more = other->levels();
   for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
-    const Bytes level = first[i] + more[i];
+    const Bytes level = first_.level(i) + other->level(i);
+    if (level.count <= recent_[i].load(std::memory_order_relaxed)) continue;
     raise(peaks_[i], level);
     raise(recent_[i], level);
   }
@@ -276,7 +275,9 @@ void Pools::reset_recent_peaks() {
   }
   const Statistics now = sum();
   for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
-    recent_[i].store((now.*kAllGauges[i]).current.count);
+    const Bytes level = (now.*kAllGauges[i]).current;
+    raise(peaks_[i], level);  // never below the recent peak
+    recent_[i].store(level.count);
   }
 }
 

@@ -119,7 +119,7 @@ class Pools final : public MemoryStatistics {
   /// Peaks of the sums, in the order of kAllGauges.
   using Peaks = std::array<std::atomic<std::uint64_t>, kAllGauges.size()>;
   mutable Peaks peaks_{};
-  mutable Peaks recent_{};  ///< since the last reset; of the sums of two pools
+  mutable Peaks recent_{};  ///< since the last reset; of the sums of two pools; never above peaks_
 };
 
 }  // namespace weir::preload

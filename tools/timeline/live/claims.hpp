@@ -9,7 +9,7 @@
 namespace weir::timeline {
 
 /// Whether the process that a file names holds the file's lock.
-enum class Holder : std::uint8_t {
+enum class LockHolder : std::uint8_t {
   kNamed,
   kAnother,
   kUnseen,  ///< the kernel does not reveal the holder here
@@ -20,7 +20,7 @@ struct Claim {
   std::uint32_t pid = 0;
   std::uint64_t started = 0;
   std::uint64_t pid_namespace = 0;
-  Holder holder = Holder::kUnseen;
+  LockHolder holder = LockHolder::kUnseen;
 };
 
 /// Returns for each claim whether to trust it. Trusts a claim whose process holds the lock. Trusts

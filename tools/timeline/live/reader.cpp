@@ -122,11 +122,11 @@ bool is_of_running_process(const LiveProgram& program) {
 }
 
 /// Returns whether the process in the file's name holds its lock.
-Holder holder_of(const Candidate& candidate, const std::string& name, LockList& locks) {
+LockHolder holder_of(const Candidate& candidate, const std::string& name, LockList& locks) {
   const auto holder = locks.holder_of(candidate.device, candidate.inode);
-  if (!holder) return Holder::kUnseen;
+  if (!holder) return LockHolder::kUnseen;
   const auto number = own_number(*holder);
-  return number && is_name_of(name, *number) ? Holder::kNamed : Holder::kAnother;
+  return number && is_name_of(name, *number) ? LockHolder::kNamed : LockHolder::kAnother;
 }
 
 /// The folders seen so far, since one may have two paths, and the programs whose files are valid on
@@ -138,7 +138,7 @@ struct Found {
 };
 
 /// Adds a program to `found`. Returns null, or the reason why its block is not trusted.
-const char* add_program(LiveProgram program, Holder holder, Found& found) {
+const char* add_program(LiveProgram program, LockHolder holder, Found& found) {
   if (!is_of_running_process(program)) return "names a process that did not create it";
   if (!is_name_of(program.file, program.pid)) return "has the name of another process's file";
   if (!has_possible_figures(program)) return "has impossible figures";
@@ -151,10 +151,10 @@ const char* add_program(LiveProgram program, Holder holder, Found& found) {
 }
 
 /// Returns a fault that does not depend on the figures; null if there is none.
-const char* fault_of(BlockKind kind, Holder holder) {
+const char* fault_of(BlockKind kind, LockHolder holder) {
   if (kind == BlockKind::kNone) return "is no block";
   if (kind == BlockKind::kCut) return "is shorter or longer than when it was created";
-  const bool is_others = holder == Holder::kAnother;
+  const bool is_others = holder == LockHolder::kAnother;
   return is_others ? "is locked by a process that it is not named after" : nullptr;
 }
 
@@ -168,7 +168,7 @@ const char* read_file(const LiveFolder& place, const OpenFolder& folder, const s
   if (candidate->names > 1) return "has a second name";
   const auto copy = std::make_unique<BlockCopy>();
   const BlockKind kind = copy_of(*candidate, *copy);
-  const Holder holder = holder_of(*candidate, name, locks);
+  const LockHolder holder = holder_of(*candidate, name, locks);
   fault = fault_of(kind, holder);
   if (fault == nullptr && kind == BlockKind::kOtherVersion) {
     ++survey.unreadable;

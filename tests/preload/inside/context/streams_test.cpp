@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <thread>
 
 #include "tests/preload/inside/inside.hpp"
+#include "tests/support/gate.hpp"
 #include "tests/support/host_bytes.hpp"
 #include "tests/support/sanitized.hpp"
 
@@ -38,6 +41,45 @@ class FreedBySync : public Inside {
     EXPECT_EQ(cuMemsetD32Async(block, 7, kBytes / 4, stream), CUDA_SUCCESS);
   }
 };
+
+/// A driver reuses the handle of a destroyed stream, which the stand-in does not.
+TEST_F(FreedBySync, AHandleThatIsUsedAgainIsAnotherStreamForEveryThread) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream stream = make_stream();
+  Fences& fences = arena().fences();
+  weir::testing::Gate gate;
+  StreamId before{};
+  StreamId after{};
+  std::thread elsewhere([&] {
+    before = fences.find(stream, false);
+    EXPECT_EQ(fences.find(stream, false), before);
+    gate.pass();
+    after = fences.find(stream, false);
+  });
+  gate.await_arrival();
+  EXPECT_EQ(fences.find(stream, false), before);
+  fences.created(stream, false);
+  const StreamId here = fences.find(stream, false);
+  gate.open();
+  elsewhere.join();
+  EXPECT_NE(before, here);
+  EXPECT_EQ(after, here);
+  ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  EXPECT_EQ(fences.find_known(stream, false), std::nullopt);
+  EXPECT_NE(fences.find(stream, false), here);
+}
+
+TEST_F(FreedBySync, TheSameHandleIsAnotherStreamInAnotherContext) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
+  Fences& fences = arena().fences();
+  const StreamId here = fences.find(nullptr, false);
+  EXPECT_NE(fences.find(nullptr, true), here);
+  EXPECT_EQ(fences.find(nullptr, false), here);
+  EXPECT_NE(fences.find(CU_STREAM_PER_THREAD, false), here);
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  EXPECT_NE(arena().fences().find(nullptr, false), here);
+  EXPECT_EQ(fences.find(nullptr, false), here);
+}
 
 TEST_F(FreedBySync, AwaitsANonBlockingStream) {
   ASSERT_NO_FATAL_FAILURE(start());
