@@ -150,6 +150,15 @@ Freed Pool::deallocate(void* pointer, StreamId stream) {
 }
 
 std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
+  Lock marking(state_.mutex);  // no figure changes
+  Block* block = state_.index->find(pointer);
+  if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
+  state_.index->add_use(*block, stream);
+  state_.index->expect_free(*block);
+  block->state = BlockState::kFreeing;  // until the next lock only this thread uses it
+  state_.begin_transit();
+  marking.unlock();
+
   const auto record = [&](StreamId id) {
     try {
       return state_.progress.record(id).sequence;
@@ -157,34 +166,14 @@ std::optional<Freed> Pool::try_deallocate(void* pointer, StreamId stream) {
       return Block::kUnrecorded;  // parked; poll() records the point later
     }
   };
-  // Before the block is known: nearly every block is freed on the one stream that used it, and is
-  // then taken under one lock.
-  state_.begin_transit();  // a request that would fail awaits this free
-  const std::uint64_t here = record(stream);
+  block->home_sequence = record(block->home);
+  for (Point& other : block->other_points()) other.sequence = record(other.stream);
 
   PoolChange change(state_);
-  state_.end_transit();
-  Block* block = state_.index->find(pointer);
-  if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;
-  state_.index->expect_free(*block);
-  state_.index->add_use(*block, stream);
-  const bool several = block->home != stream || !block->other_points().empty();
-  if (several) {
-    block->state = BlockState::kFreeing;  // until the next lock only this thread uses it
-    state_.begin_transit();
-    change.pause();
-    for (Point& other : block->other_points()) {
-      other.sequence = other.stream == stream ? here : record(other.stream);
-    }
-    block->home_sequence = block->home == stream ? here : record(block->home);
-    change.resume();
-  } else {
-    block->home_sequence = here;
-  }
   const Bytes requested = block->requested;
   const Freed freed = state_.settle_freed(*block);
   const std::uint64_t sequence = state_.events;
-  if (several) state_.end_transit();
+  state_.end_transit();
   change.end();
   state_.log_event(AllocationEvent::kFree, sequence, pointer, requested, stream);
   strategy_->after_free();

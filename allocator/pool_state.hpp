@@ -50,12 +50,11 @@ struct PoolState {
     return statistics.reserved.current + growing;
   }
 
-  /// Begins a transit: a free, release or growth will take the lock again. A free begins it without
-  /// the lock.
-  void begin_transit() noexcept { transits.fetch_add(1, std::memory_order_relaxed); }
+  /// Begins a transit: a free, release or growth leaves the lock between its two halves.
+  void begin_transit() WEIR_REQUIRES(mutex) { ++transits; }
   /// Ends the transit. The end of the change wakes the sleepers.
   void end_transit() WEIR_REQUIRES(mutex) {
-    transits.fetch_sub(1, std::memory_order_relaxed);
+    --transits;
     ++transits_ended;
     wake = true;
   }
@@ -105,8 +104,8 @@ struct PoolState {
   std::uint64_t cached_more WEIR_GUARDED_BY(mutex) = 0;
   /// Budget claimed by growths under way.
   Bytes growing WEIR_GUARDED_BY(mutex);
-  /// Transits under way. Each ends without waiting, under the lock.
-  std::atomic<std::uint64_t> transits{0};
+  /// Transits under way. Each ends without waiting.
+  std::uint64_t transits WEIR_GUARDED_BY(mutex) = 0;
   std::uint64_t transits_ended WEIR_GUARDED_BY(mutex) = 0;
 
   PressureLevel level WEIR_GUARDED_BY(mutex) = PressureLevel::kNone;
@@ -148,9 +147,6 @@ class WEIR_SCOPED_CAPABILITY PoolChange {
     finish();
     ended_ = true;
   }
-  /// Leaves the lock in the middle of the change; then call `resume`.
-  void pause() WEIR_RELEASE() { lock_.unlock(); }
-  void resume() WEIR_ACQUIRE() { lock_.lock(); }
   [[nodiscard]] Lock& lock() noexcept { return lock_; }
 
  private:

@@ -66,7 +66,7 @@ class BlockIndex {
   void hand_out(Block& block, StreamId stream);
   /// Notes another user of an allocated block. Idempotent.
   void add_use(Block& block, StreamId stream);
-  /// Call as soon as it is known that the block is freed.
+  /// Call before recording the points of a free.
   virtual void expect_free(const Block& /*block*/) const noexcept {}
   /// Makes a freed block with its points awaiting or cached, and returns which. If cached, it may
   /// now be part of another.

@@ -27,8 +27,8 @@ void HeapIndex::reserve_bins(Area area, Bytes largest) {
 }
 
 void HeapIndex::expect_free(const Block& block) const noexcept {
-  // The free checks whether these join. With many blocks they are uncached: read them at once
-  // rather than one after the other.
+  // The free checks whether these join. With many blocks they are uncached, and recording the point
+  // takes about as long as reading them.
   __builtin_prefetch(block.neighbours.previous);
   __builtin_prefetch(block.neighbours.next);
   if (block.neighbours.next != nullptr) {

@@ -110,9 +110,12 @@ TEST_P(PoolThreads, ARequestAwaitsTheFreeOnAnotherStreamThatIsUnderWay) {
   EXPECT_EQ(waiting.get(), pointer);
 }
 
-TEST_P(PoolThreads, ARequestDoesNotAwaitAFreeOfWhatIsNotAllocated) {
+/// A point costs calls of the driver sooner or later, and pools are asked for memory of others.
+TEST_P(PoolThreads, AFreeOfWhatIsNotAllocatedRecordsNothingAndKeepsNoRequestWaiting) {
   void* pointer = pool.allocate(unit * 4, a);
+  progress.after_record = [](Point) { ADD_FAILURE(); };
   EXPECT_FALSE(pool.try_deallocate(&pointer, b));
+  progress.after_record = nullptr;
   EXPECT_EQ(request(unit * 4, b).get(), nullptr);
   pool.deallocate(pointer, a);
   EXPECT_FALSE(pool.try_deallocate(pointer, a));
