@@ -106,11 +106,11 @@ class Admission::InLine : public Applicant {
   Admission& admission_;
 };
 
-/// A wait for one cause, from its construction.
+/// A wait for one cause.
 struct Admission::Wait {
   TimelineStall cause;
+  AdmissionRules::Time start;
   TimelineSlice slice{};
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
 
 Admission::Admission(MemoryStatistics& memory, const BatchStreams& streams, Policy policy,
@@ -141,8 +141,9 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
   for (;;) {
     Decision decision = Decision::kAdmit;
     const auto ticket = try_admit(place, id, look_at_device(), decision);
+    const auto decided = std::chrono::steady_clock::now();  // ends a wait and begins the next
     if (wait && wait->cause != stall_of(decision)) {
-      count_stall(place, id, *wait);
+      count_stall(place, id, *wait, decided);
       wait.reset();
     }
     if (ticket) return *ticket;
@@ -153,7 +154,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     if (for_room && memory_.raise_budget_to(place.needs)) continue;
     if (for_room && let_forgotten_lapse()) continue;
     place.waited_for_room = place.waited_for_room || for_room;
-    if (!wait) wait.emplace(Wait{.cause = *stall_of(decision)});
+    if (!wait) wait.emplace(Wait{.cause = *stall_of(decision), .start = decided});
     place.released.reset();
     const auto before = std::chrono::steady_clock::now();
     if (decision == Decision::kWaitTurn) {
@@ -460,8 +461,8 @@ void Admission::warn_of_force(const AdmissionState& state, std::string_view kind
                            " more are promised to open batches (" + others + ")");
 }
 
-void Admission::count_stall(InLine& place, const BatchId& id, const Wait& wait) {
-  const auto time = std::chrono::steady_clock::now() - wait.start;
+void Admission::count_stall(InLine& place, const BatchId& id, const Wait& wait,
+                            AdmissionRules::Time end) {
   note_stall(wait.slice, wait.cause, id.number, place.name, id.where);
   const Lock lock(mutex_);
   if (!std::exchange(place.stalled, true)) ++counts_.stalled;
@@ -469,7 +470,7 @@ void Admission::count_stall(InLine& place, const BatchId& id, const Wait& wait) 
                    : wait.cause == TimelineStall::kRunAhead ? counts_.soft
                                                             : counts_.hard;
   ++stalls.count;
-  stalls.total += time;
+  stalls.total += end - wait.start;
 }
 
 void Admission::add_figures(LiveFigures& figures) const {

@@ -178,7 +178,7 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] std::string let_promises_lapse() WEIR_REQUIRES(mutex_);
   void warn_if_no_room(const AdmissionState& state, std::string_view kind);
   void warn_of_force(const AdmissionState& state, std::string_view kind, const std::string& others);
-  void count_stall(InLine& place, const BatchId& id, const Wait& wait);
+  void count_stall(InLine& place, const BatchId& id, const Wait& wait, AdmissionRules::Time end);
 
   MemoryStatistics& memory_;
   const BatchStreams streams_;

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "allocator/timeline/sink.hpp"
@@ -38,6 +40,8 @@ class ToldTimeline {
   [[nodiscard]] std::string text(std::uint32_t number) const { return sink().text(number); }
   [[nodiscard]] std::vector<std::uint32_t> batches() const { return sink().batches(); }
   [[nodiscard]] std::uint64_t failures() const { return sink().failures(); }
+  /// Each later stall takes at least this long to write.
+  void write_stalls_for(std::chrono::nanoseconds time) { sink().write_stalls_for(time); }
   /// Told now, as pools and schedulers tell it.
   [[nodiscard]] TimelineSink& itself() const { return sink(); }
 
@@ -50,7 +54,9 @@ class ToldTimeline {
       records_.clear();
       batches_.clear();
       failures_ = 0;
+      write_stalls_for({});
     }
+    void write_stalls_for(std::chrono::nanoseconds time) { stall_time_.store(time); }
     std::vector<TimelineRecord> all() {
       const std::lock_guard lock(mutex_);
       return records_;
@@ -69,6 +75,7 @@ class ToldTimeline {
     }
 
     void write(const TimelineRecord& record) noexcept override {
+      if (record.kind == TimelineKind::kStall) std::this_thread::sleep_for(stall_time_.load());
       const TimelineWork work = TimelineScope::current();
       TimelineRecord kept = record;
       if (kept.end == 0) kept.end = now();
@@ -111,6 +118,7 @@ class ToldTimeline {
     std::vector<std::uint32_t> batches_;
     std::uint64_t failures_ = 0;
     mutable std::atomic<std::uint64_t> ticks_{0};
+    std::atomic<std::chrono::nanoseconds> stall_time_{};
   };
   static Sink& sink() {
     static auto* const kSink = new Sink;
