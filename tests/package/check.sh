@@ -7,6 +7,7 @@
 #     WEIR_LIBDIR               CMAKE_INSTALL_LIBDIR of the build
 #     WEIR_VERSION, CMAKE, CPACK, CXX
 #     WEIR_CUDA_INCLUDE         the toolkit's headers; empty in a build without CUDA
+# shellcheck disable=SC2016  # backticks of pages stand in single quotes
 set -euo pipefail
 
 installed=$WEIR_SCRATCH/installed
@@ -103,6 +104,54 @@ check_find_package() {
   expect_sum "$WEIR_SCRATCH/consumer/consumer"
   for page in using-the-library newcomer; do
     grep -qxF "$expected" "$WEIR_SOURCE/docs/$page.md" || fail "docs/$page.md does not say: $expected"
+  done
+}
+
+# Writes the one C++ block of README.md to the file $1.
+readme_program() {
+  local page=$WEIR_SOURCE/README.md
+  [[ $(grep -cx '```cpp' "$page") == 1 ]] || fail "README.md has not one C++ block"
+  sed -n '/^```cpp$/,/^```$/{/^```/!p}' "$page" >"$1"
+  (($(wc -l <"$1") > 5)) || fail "README.md has no C++ program: $(cat "$1")"
+}
+
+# The page says what its program prints.
+check_readme() {
+  local build=$WEIR_SCRATCH/readme project=$WEIR_SCRATCH/readme_project printed flags
+  rm -rf "$project" "$build"
+  cp -R "$consumer" "$project"
+  readme_program "$project/main.cpp"
+  printed=$(sed -nE 's/.* run it: `([^`]+)`\.$/\1/p' "$WEIR_SOURCE/README.md")
+  [[ -n $printed ]] || fail "README.md does not say what its program prints"
+  consumer=$project expected=$printed
+  build_consumer "$installed" readme
+  expect_sum "$build/consumer"
+
+  export PKG_CONFIG_PATH=$installed/$WEIR_LIBDIR/pkgconfig
+  read -ra flags < <(pkg-config --cflags --libs weir)
+  "$CXX" -std=c++20 -Wall -Wextra -Werror "$project/main.cpp" "${flags[@]}" -o "$build/by_pkg_config"
+  LD_LIBRARY_PATH=$installed/$WEIR_LIBDIR expect_sum "$build/by_pkg_config"
+}
+
+# Each header alone, and all of them, give one error in C++ older than 20: the line that says so. The headers
+# for a swapped-in program need no C++20.
+check_older_cxx() {
+  local headers header compiler errors all=$WEIR_SCRATCH/all_headers.cpp
+  local line='error: (#error )?"Weir needs C\+\+20: compile with -std=c\+\+20"'
+  headers=$(cd "$installed/include" && find weir -name '*.hpp' ! -name cuda_resource.hpp)
+  sed 's/.*/#include <&>/' <<<"$headers" >"$all"
+  for compiler in "$CXX" clang++ clang++-14; do
+    command -v "$compiler" >/dev/null || continue
+    for header in $headers -; do
+      if [[ $header == - ]]; then
+        errors=$("$compiler" -std=c++17 -fsyntax-only -I"$installed/include" "$all" 2>&1 || true)
+      else
+        errors=$("$compiler" -std=c++17 -fsyntax-only -I"$installed/include" -include "$header" \
+          -x c++ /dev/null 2>&1 || true)
+      fi
+      [[ $(grep -c 'error:' <<<"$errors") == 1 ]] && grep -qE "$line" <<<"$errors" ||
+        fail "$compiler -std=c++17 does not give one clear error for $header: $errors"
+    done
   done
 }
 
