@@ -11,6 +11,7 @@
 #include <weir/allocator/progress/host_progress.hpp>
 
 int main() {
+  // begin containers
   weir::HostUpstream upstream{weir::mib(64)};
   weir::HostProgress progress;
   weir::Pool pool{{upstream, progress}};
@@ -21,6 +22,7 @@ int main() {
   std::vector<float, weir::StdAllocator<float>> numbers(1 << 20, 1.0F,
                                                         weir::StdAllocator<float>{resource});
   const weir::Allocation scratch{pool, weir::mib(8), progress.stream(), "scratch"};
+  // end containers
   std::cout << "held: " << weir::format_bytes(pool.statistics().requested.current) << '\n';
 
   try {
