@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
+
+#include "allocator/base/setting.hpp"
+#include "tools/program/printable.hpp"
 
 namespace weir {
 
@@ -21,13 +25,15 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows,
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      widths[c] = std::max(widths[c], columns_of(row[c]));
+    }
   }
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string padding(widths[c] - row[c].size(), ' ');
+      const std::string padding(widths[c] - columns_of(row[c]), ' ');
       if (c > 0) line += "  ";
       line += is_right(alignment, c, row.size()) ? padding + row[c] : row[c] + padding;
     }
@@ -36,7 +42,13 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows,
   return text;
 }
 
-ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) != 0) {}
+bool shows_progress(bool terminal, const char* kind) {
+  return terminal && kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
+}
+
+// At the start of a program, before it has threads that change the environment.
+ProgressBar::ProgressBar()
+    : terminal_(shows_progress(isatty(STDERR_FILENO) != 0, process_environment()("TERM"))) {}
 
 void ProgressBar::show(const std::string& label, std::uint64_t done, std::uint64_t all) {
   if (!terminal_ || all == 0) return;

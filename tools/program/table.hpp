@@ -17,7 +17,11 @@ namespace weir {
 [[nodiscard]] std::string format_table(const std::vector<std::vector<std::string>>& rows,
                                        std::string_view alignment = {});
 
-/// Redraws one line on standard error, only if that is a terminal.
+/// Whether a line can be redrawn on a stream: on a terminal whose kind (TERM) knows how. Progress
+/// is no colour, so NO_COLOR does not matter.
+[[nodiscard]] bool shows_progress(bool terminal, const char* kind);
+
+/// Redraws one line on standard error, only if that is such a terminal.
 class ProgressBar {
  public:
   ProgressBar();

@@ -1,0 +1,58 @@
+#include "tools/program/units.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using Sizes = std::vector<std::optional<Bytes>>;
+using Times = std::vector<std::optional<double>>;
+
+TEST(Units, AColumnHasTheUnitOfItsLargestSize) {
+  const UnitColumn column = in_one_unit(Sizes{mib(121), Bytes{1'698'693}, std::nullopt, Bytes{}});
+  EXPECT_EQ(column.unit, "MiB");
+  EXPECT_THAT(column.cells, ElementsAre("121.00", "1.62", "-", "0.00"));
+}
+
+TEST(Units, WholeNumbersAndLargeOnesHaveNoPoint) {
+  EXPECT_THAT(in_one_unit(Sizes{gib(2), gib(40)}).cells, ElementsAre("2", "40"));
+  EXPECT_THAT(in_one_unit(Sizes{kib(129) * 1024, mib(400) + kib(300)}).cells,
+              ElementsAre("129", "400"));
+  EXPECT_THAT(in_one_unit(Sizes{kib(11) * 1000, mib(50)}).cells, ElementsAre("10.7", "50.0"));
+}
+
+TEST(Units, ASmallerUnitShowsSmallSizesBesideLargeOnes) {
+  const UnitColumn column = in_one_unit(Sizes{gib(100), mib(50)});
+  EXPECT_EQ(column.unit, "MiB");
+  EXPECT_THAT(column.cells, ElementsAre("102400", "50"));
+}
+
+TEST(Units, NoNumberHasMoreThanSixDigitsForTheSakeOfASmallerOne) {
+  const UnitColumn column = in_one_unit(Sizes{gib(16 * 1024), Bytes{1}});
+  EXPECT_EQ(column.unit, "GiB");
+  EXPECT_THAT(column.cells, ElementsAre("16384.00", "<0.01"));
+}
+
+TEST(Units, NothingIsZeroBytesInBytes) {
+  EXPECT_EQ(in_one_unit(Sizes{}).unit, "B");
+  EXPECT_THAT(in_one_unit(Sizes{Bytes{}, std::nullopt}).cells, ElementsAre("0", "-"));
+}
+
+TEST(Units, TheLargestSizeThatThereIsFits) {
+  const UnitColumn column = in_one_unit(Sizes{Bytes{UINT64_MAX}});
+  EXPECT_EQ(column.unit, "TiB");
+  EXPECT_THAT(column.cells, ElementsAre("16777216"));
+}
+
+TEST(Units, TimesHaveOneUnitToo) {
+  const UnitColumn column = times_in_one_unit(Times{1.5e6, 2.25e5, std::nullopt});
+  EXPECT_EQ(column.unit, "ms");
+  EXPECT_THAT(column.cells, ElementsAre("1.50", "0.23", "-"));
+  EXPECT_EQ(times_in_one_unit(Times{12.0, 999.0}).unit, "ns");
+  EXPECT_EQ(times_in_one_unit(Times{3.6e12}).cells.front(), "3600");
+}
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,90 @@
+#pragma once
+
+// Tables for people: columns in one unit each, at most kMostColumns wide, with a legend. Pure.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+
+namespace weir {
+
+/// The columns of a terminal that a table fits, unless it is asked to be wide.
+inline constexpr std::size_t kMostColumns = 100;
+
+/// Whether a column is always there, or only in a wide table.
+enum class Shown : std::uint8_t { kAlways, kWide };
+
+/// What happens to long text in a table that would be too wide. A wide table keeps it.
+enum class Long : std::uint8_t {
+  kKeep,  ///< nothing: the other columns make room
+  kCut,   ///< it is cut, and ends in `...`
+  kWrap,  ///< it goes on in the next line; for the last column only
+};
+
+/// A table of columns, each with its cells. All columns have the same number of cells.
+class ReportTable {
+ public:
+  /// What a column is called and means.
+  struct Name {
+    std::string heading;
+    std::string meaning;  ///< for the legend
+    Shown shown = Shown::kAlways;
+  };
+
+  /// Adds a left-aligned column of words.
+  ReportTable& words(Name name, std::vector<std::string> cells, Long text = Long::kKeep);
+  /// Adds a right-aligned column.
+  ReportTable& numbers(Name name, std::vector<std::string> cells);
+  /// Adds a column of sizes in one unit, which ends the heading: `reserved MiB`.
+  ReportTable& bytes(Name name, const std::vector<std::optional<Bytes>>& cells);
+  /// Adds a column of times in nanoseconds in one unit, which ends the heading: `waited ms`.
+  ReportTable& times(Name name, const std::vector<std::optional<double>>& nanoseconds);
+
+  /// Returns the table, and below it the legend: `heading: meaning; …`. If it is not `wide`,
+  /// columns of wide tables are left out and no line has more than `most` columns: long text is cut
+  /// or wrapped, then the columns are folded into tables under each other, which repeat the first
+  /// column. Empty if there are no rows.
+  [[nodiscard]] std::string format(bool wide, std::size_t most = kMostColumns) const;
+  /// Returns only the legend.
+  [[nodiscard]] std::string legend(bool wide, std::size_t most = kMostColumns) const;
+
+ private:
+  struct Column {
+    Name name;
+    std::vector<std::string> cells;
+    bool right = false;
+    Long text = Long::kKeep;
+  };
+
+  void add(Column column);
+  [[nodiscard]] std::vector<Column> shown(bool wide) const;
+
+  std::vector<Column> columns_;
+};
+
+/// Returns a cell for each row.
+template <typename Rows, typename Cell>
+[[nodiscard]] auto cells_of(const Rows& rows, const Cell& cell) {
+  std::vector<decltype(cell(*rows.begin()))> cells;
+  for (const auto& row : rows) cells.push_back(cell(row));
+  return cells;
+}
+
+/// Breaks a text at spaces into lines of at most `most` columns. All but the first line begin with
+/// `indent` spaces. A word that is longer stays whole. Every line ends with a newline.
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t indent,
+                                  std::size_t most = kMostColumns);
+
+/// A label and its value, a line each, with the values under each other and wrapped.
+struct Fact {
+  std::string label;
+  std::string value;
+};
+[[nodiscard]] std::string format_facts(const std::vector<Fact>& facts,
+                                       std::size_t most = kMostColumns);
+
+}  // namespace weir
