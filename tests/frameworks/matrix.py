@@ -7,6 +7,7 @@ BEGIN, END = "<!-- matrix begin -->", "<!-- matrix end -->"
 WAYS = ("alone", "below", "plug", "async")
 REFERENCE = "reference"  # alone, with the settings of async: shows whose fault it is
 LONGEST_REASON = 150  # characters, in a note below the table
+LONGEST_OUTPUT = 40  # characters of an output that differs
 
 OWN_FIGURES = "cache: "  # begins a line of figures of a framework's own cache, which another allocator may not equal
 
@@ -70,7 +71,8 @@ def compared(outcomes):
         if way == "plug":
             printed, printed_without = without_own_figures(printed), without_own_figures(printed_without)
         if printed != printed_without:
-            said = "printed {!r}, and {!r} without Weir".format(*map(shortened, differing(printed, printed_without)))
+            said = "printed {!r}, and {!r} without Weir".format(
+                *(shortened(text, LONGEST_OUTPUT) for text in differing(printed, printed_without)))
             found[way] = Outcome(DIFFERS, said)
     return found
 
@@ -110,16 +112,32 @@ def is_wrong(way, one, outcomes):
 
 
 def table(rows):
-    """Returns the rows of (framework, feature, outcomes) in Markdown, with reasons for cells other than "works"."""
-    lines = ["| framework | feature | " + " | ".join(WAYS) + " |", "|---|---" + "|---" * len(WAYS) + "|"]
-    notes = []
+    """Returns the rows of (framework, feature, outcomes) in Markdown, with reasons for cells other than "works".
+
+    Features with the same outcomes share a row. An older version has only what differs from the newest, the first.
+    """
+    notes, newest = [], {}
+    versions = {}  # by (family, feature, cells)
     for framework, feature, outcomes in rows:
-        cells = [cell(outcomes.get(way), outcomes.get(REFERENCE), notes) for way in WAYS]
-        lines.append(f"| {framework} | {feature.replace('_', ' ')} | {' | '.join(cells)} |")
+        cells = tuple(cell(outcomes.get(way), outcomes.get(REFERENCE), notes) for way in WAYS)
+        known = newest.setdefault((family(framework), feature), (framework, cells))
+        if known[0] == framework or any(one not in ("-", other) for one, other in zip(cells, known[1])):
+            versions.setdefault((family(framework), feature, cells), []).append(framework)
+    features = {}  # by (frameworks, cells)
+    for (_, feature, cells), frameworks in versions.items():
+        features.setdefault((", ".join(frameworks), cells), []).append(feature.replace("_", " "))
+    lines = ["| framework | features | " + " | ".join(WAYS) + " |", "|---|---" + "|---" * len(WAYS) + "|"]
+    lines += [f"| {frameworks} | {', '.join(names)} | {' | '.join(cells)} |"
+              for (frameworks, cells), names in features.items()]
     if notes:
         lines.append("")
         lines += [f"{number}. {note}" for number, note in enumerate(notes, 1)]
     return "\n".join(lines)
+
+
+def family(framework):
+    """Returns the name without a version: "PyTorch 2.9" is of "PyTorch"."""
+    return re.sub(r" [0-9.]+$", "", framework)
 
 
 def cell(one, reference, notes):
@@ -136,11 +154,12 @@ def cell(one, reference, notes):
     return f"{one.word} ({notes.index(note) + 1})"
 
 
-def shortened(text):
-    """Returns one line for backquotes, without what differs from run to run."""
+def shortened(text, longest=LONGEST_REASON):
+    """Returns the first sentence of `text`, one line for backquotes, without what differs from run to run."""
     text = re.sub(r"/[^ :'\"]*/build/frameworks/", "", " ".join(text.split()))
     text = re.sub(r"0x[0-9a-f]{6,}", "0x…", text).replace("`", "'").replace("|", "/")
-    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 1] + "…"
+    text = re.split(r"(?<=[a-z]\.) (?=[A-Z(])", text, maxsplit=1)[0]
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def with_matrix(page, text):

@@ -143,7 +143,10 @@ def text_of(rows, names, versions, older):
     shown = dict.fromkeys([f"{title} {versions[package]}" for title, package in known]
                           + [f"PyTorch {version}" for version in older])
     python = ".".join(map(str, sys.version_info[:2]))
-    return f"`tools/test --frameworks` wrote this, with {', '.join(shown)} and Python {python}.\n\n{matrix.table(rows)}"
+    said = f"`tools/test --frameworks` wrote this, with {', '.join(shown)} and Python {python}."
+    if older:
+        said += " Of the older versions it lists what differs."
+    return f"{said}\n\n{matrix.table(rows)}"
 
 
 def write(page, text, check):

@@ -150,7 +150,7 @@ class Runs(unittest.TestCase):
         for words in (["thing"], ["--feature", "one"], ["--ways", "alone,async"]):
             done = self.run_on({"one": "end(0)", "two": "end(0)"}, *words)
             self.assertEqual((done.returncode, self.page.read_text()), (0, before), done.stderr)
-            self.assertIn("| thing | one | works |", done.stdout)
+            self.assertRegex(done.stdout, r"\| thing \| one(, two)? \| works \|")
 
     def test_a_name_means_all_of_its_programs(self):
         (self.folder / "with_thing_more.py").write_text(PROGRAM_HEAD + "main({'other': lambda: end(0)})\n")
@@ -181,6 +181,23 @@ class Pure(unittest.TestCase):
     def test_a_reason_stands_once_in_a_cell_of_the_table(self):
         text = matrix.shortened("at 0x7f0012345678 | `x`\n" + "long " * 100)
         self.assertTrue(text.startswith("at 0x… / 'x' long") and len(text) == matrix.LONGEST_REASON, text)
+
+    def test_a_reason_is_its_first_sentence_and_keeps_the_dots_of_numbers_and_names(self):
+        self.assertEqual(matrix.shortened("a.b() failed. If you need it, ask."), "a.b() failed.")
+        self.assertEqual(matrix.shortened("not meaningful. (For others it is)"), "not meaningful.")
+        self.assertEqual(matrix.shortened("limit 2. A 972.80 MiB"), "limit 2. A 972.80 MiB")
+
+    def test_features_with_the_same_outcomes_share_a_row_and_older_versions_have_what_differs(self):
+        works, fails = matrix.Outcome(matrix.WORKS), matrix.Outcome(matrix.FAILS, "why")
+        rows = [("Thing", "one_a", {"alone": works, "plug": works}), ("Thing", "two", {"alone": works, "plug": works}),
+                ("Thing", "three", {"alone": works, "plug": fails})]
+        rows += [(f"Thing {version}", name, {"alone": outcome}) for version in ("2.9", "2.5")
+                 for name, outcome in (("one_a", works), ("two", fails), ("three", works))]
+        rows += [("Thing 2.5", "four", {"alone": fails})]
+        self.assertEqual(matrix.table(rows).splitlines()[2:], [
+            "| Thing | one a, two | works | - | works | - |", "| Thing | three | works | - | fails (1) | - |",
+            "| Thing 2.9, Thing 2.5 | two | fails (1) | - | - | - |", "| Thing 2.5 | four | fails (1) | - | - | - |",
+            "", "1. `why`"])
 
     def test_each_versions_file_says_what_is_downloaded_and_pins_every_package(self):
         for pins in (environment.VERSIONS, *environment.OLDER.values()):
