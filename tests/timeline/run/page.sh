@@ -15,7 +15,7 @@ fi
 page=$1 weir=$2 train=$3 library=${4:-} standin=${5:-}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-mkdir -p "$scratch/bin" "$scratch/build/dev/trainer" "$scratch/run"
+mkdir -p "$scratch/bin" "$scratch/run"
 ln -s "$weir" "$scratch/bin/weir"
 ln -s "$train" "$scratch/bin/weir-train"
 cat >"$scratch/bin/torchrun" <<SCRIPT
@@ -55,11 +55,9 @@ else:
 ' "$@"
 SCRIPT
 chmod +x "$scratch"/bin/{torchrun,python}
-ln -s "$train" "$scratch/build/dev/trainer/weir-train"
 export PATH="$scratch/bin:$PATH"
 unset "${!WEIR_@}" RANK LOCAL_RANK
 cd "$scratch/run"
-ln -s "$scratch/build" build
 
 failed=0 commands=0
 run() {
@@ -128,16 +126,17 @@ if [[ -n $library ]]; then
   signals
   unset LD_LIBRARY_PATH
 fi
-# The commands in blocks; those of bench/ take long and are for a release build.
+# The commands in blocks. What records a program has run above.
 while read -r command; do
-  [[ $command == build/*/bench/* ]] || run "$command"
+  run "$command"
   # The frontend runs ahead only on a processor of its own. While other programs have that, memory lasts.
   for _ in 1 2 3 4; do
     [[ $command == *' --timeline pages' && ! -s pages/unbounded.oom.html ]] || break
     run "$command"
     commands=$((commands - 1)) # it was counted
   done
-done < <(sed -n '/^```$/,/^```$/p' "$page" | grep -E '^(weir(-train)? [a-z]|WEIR_[A-Z]+=|build/)' | sed 's/  *#.*$//')
+done < <(sed -n '/^```sh/,/^```$/p' "$page" |
+  grep -E '^(weir(-train)? [a-z]|WEIR_[A-Z]+=)' | grep -v '^weir timeline record' | sed 's/  *#.*$//')
 for file in all.pftrace report.html run.pftrace run.pickle pages/unbounded.oom.html pages/throttled.html; do
   made "$file"
 done
