@@ -1,4 +1,9 @@
-// libFuzzer's target: the readers of traces. docs/replay.md says how to run it for longer.
+// libFuzzer's target: the readers of traces. To run it for longer than the tests do, and to keep
+// what reaches code that no other input reaches:
+//
+//   mkdir found
+//   build/dev/tests/fuzz/fuzz_readers found build/dev/tests/fuzz/corpus/readers
+//   tests/fuzz/merge readers found
 
 #include <cstddef>
 #include <cstdint>

@@ -298,14 +298,14 @@ TEST_F(WeirReplay, ThePageShowsWhatIsPrinted) {
   const Finished weir = replay({trace, "--pool", "unpooled,naive,round:24"});
   EXPECT_EQ(weir.exit_code, 0) << weir.err;
   std::string shown =
-      block_of(page, "", "weir replay steps.csv --pool unpooled,naive,round:24\n```\n");
+      block_of(page, "text", "weir replay steps.csv --pool unpooled,naive,round:24\n```\n");
   shown.replace(shown.find("steps.csv"), 9, trace);
   EXPECT_EQ(cells_of(shown), cells_of(weir.out));
   EXPECT_GT(cells_of(shown).size(), 6U);
 
   const Finished broken_down =
       replay({trace, "--pool", "naive,round:24,paged", "--no-search", "--breakdown"});
-  const std::string table = block_of(page, "", "--no-search --breakdown\n```\n");
+  const std::string table = block_of(page, "text", "--no-search --breakdown\n```\n");
   EXPECT_THAT(broken_down.out, ::testing::EndsWith("\n\n" + table));
   EXPECT_EQ(cells_of(table).size(), 4U);
 }
