@@ -1,6 +1,6 @@
 #pragma once
 
-// A checkpoint's header and the places of its sections; docs/checkpoints.md describes the bytes.
+// A checkpoint's header and the places of its sections; docs/data.md describes the bytes.
 // Pure functions.
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Weights in a file; docs/weights.md describes the bytes.
+// Weights in a file; docs/data.md describes the bytes.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The file of a checkpoint: the bytes that docs/checkpoints.md describes, and that every damage is
+// The file of a checkpoint: the bytes that docs/data.md describes, and that every damage is
 // found and said where it is.
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The file of weights: the bytes that docs/weights.md describes, and that every damage is detected.
+// The file of weights: the bytes that docs/data.md describes, and that every damage is detected.
 
 #include "trainer/model/weights.hpp"
 
