@@ -2,7 +2,7 @@
 //
 // Our pools run on the cpu device's streams, as in pool_bench.cpp, next to jemalloc, which has no
 // streams; and, if peers are available, on the peers' runtime next to RMM's pool. Only jemalloc's
-// blocks have memory, and nothing touches any block. docs/peers.md has the peers' settings.
+// blocks have memory, and nothing touches any block. docs/fragmentation.md has the peers' settings.
 
 #include <benchmark/benchmark.h>
 
