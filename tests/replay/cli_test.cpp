@@ -11,7 +11,7 @@
 #include "../trainer/child_process.hpp"
 #include "../trainer/temporary_directory.hpp"
 #include "gzip.hpp"
-#include "xml.hpp"
+#include "support/xml.hpp"
 
 namespace weir::testing {
 namespace {
@@ -66,15 +66,15 @@ TEST_F(WeirReplay, PrintsOneTableForSeveralTraces) {
   EXPECT_THAT(weir.out, HasSubstr("3 operations behind the host\n"));
   EXPECT_THAT(weir.out, ::testing::ContainsRegex("\npool +trace +other\n"
                                                  "naive +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n"
-                                                 "round:24 +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n$"));
+                                                 "round:24 +[0-9.]+ / [0-9.]+ +1.000 / 1.000\n"));
   // A pool that took all of a tight capacity differs from one that took a whole device.
   const auto table_for = [&](const std::string& capacity) {
     return replay({other, "--summary", "--pool", "naive,best_fit:all", "--capacity", capacity}).out;
   };
   EXPECT_THAT(table_for("6MiB"),
-              ::testing::ContainsRegex("\nnaive +1.000 / 1.000\nbest_fit:all +1.500 / 1.000\n$"));
+              ::testing::ContainsRegex("\nnaive +1.000 / 1.000\nbest_fit:all +1.500 / 1.000\n"));
   EXPECT_THAT(table_for("1GiB"),
-              ::testing::ContainsRegex("\nnaive +1.000 / 1.000\nbest_fit:all +all / 1.000\n$"));
+              ::testing::ContainsRegex("\nnaive +1.000 / 1.000\nbest_fit:all +all / 1.000\n"));
 }
 
 TEST_F(WeirReplay, ReadsGzipAndSeveralFiles) {
@@ -143,12 +143,22 @@ TEST_F(WeirReplay, BreaksDownWhatWasReservedWhereItIsAskedTo) {
     return weir.out;
   };
   // 3 MiB are live on two pages after the second operation.
+  const std::string caption = "\n\nwhere the reserved memory was at its peak, in MiB";
   const std::string table =
-      "\n\nwhere the reserved memory was at its peak, in MiB / in pages of 2 MiB\n\n"
-      "trace +pool +operation +reserved +requested +rounding +page ends +holes +whole pages\n"
-      "trace +paged +2 +4.00 / 2.0 +3.00 / 1.5 +0.00 / 0.0 +1.00 / 0.5 +0.00 / 0.0 +0.00 / 0.0\n"
-      "trace +unpooled +2 +3.00 / 1.5 +3.00 / 1.5 +0.00 / 0.0 +0.00 / 0.0 +0.00 / 0.0 "
-      "+0.00 / 0.0\n";
+      caption +
+      ", on pages of 2 MiB\n\n"
+      "trace +pool +reserved +requested +rounding +page ends +holes +whole pages\n"
+      "trace +paged +4 +3 +0 +1 +0 +0\n"
+      "trace +unpooled +3 +3 +0 +0 +0 +0\n"
+      "  trace: its file; pool: [^.]*\\.\n";
+  EXPECT_THAT(
+      breakdown_of({trace_, "--wide"}),
+      ::testing::ContainsRegex(
+          caption +
+          " / in pages of 2 MiB\n\n"
+          "trace +pool +operation +reserved +requested +rounding +page ends +holes +whole pages\n"
+          "trace +paged +2 +4 / 2.0 +3 / 1.5 +0 / 0.0 +1 / 0.5 +0 / 0.0 +0 / 0.0\n"
+          "trace +unpooled +2 +3 / 1.5 +3 / 1.5 +0 / 0.0 +0 / 0.0 +0 / 0.0 +0 / 0.0\n"));
   EXPECT_THAT(breakdown_of({trace_}), ::testing::ContainsRegex(table + "$"));
   EXPECT_THAT(breakdown_of({trace_, "--summary", "--recommend"}),
               ::testing::ContainsRegex(table + "\nrecommended: "));
@@ -307,7 +317,7 @@ TEST_F(WeirReplay, ThePageShowsWhatIsPrinted) {
       replay({trace, "--pool", "naive,round:24,paged", "--no-search", "--breakdown"});
   const std::string table = block_of(page, "text", "--no-search --breakdown\n```\n");
   EXPECT_THAT(broken_down.out, ::testing::EndsWith("\n\n" + table));
-  EXPECT_EQ(cells_of(table).size(), 4U);
+  EXPECT_GE(cells_of(table).size(), 5U) << "with the legend";
 }
 
 }  // namespace

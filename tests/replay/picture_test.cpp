@@ -7,11 +7,11 @@
 #include <regex>
 
 #include "support/random_seed.hpp"
+#include "support/xml.hpp"
+#include "tools/program/picture/svg.hpp"
 #include "tools/replay/measure/pools.hpp"
 #include "tools/replay/show/plot.hpp"
-#include "tools/replay/show/svg.hpp"
 #include "traces.hpp"
-#include "xml.hpp"
 
 namespace weir::testing {
 namespace {
@@ -141,7 +141,9 @@ TEST(ReplayPicture, HasABandForEachPoolALegendAxesAndUnits) {
   for (const char* part :
        {"<title>a trace</title>", ">as it was<", ">requested<", ">naive<", ">round:24<",
         ">operation<", ">2 MiB<", ">4 MiB<", ">peak reserved 5 MiB, fragmentation 0.0%<",
-        ">naive: what lay where<", ">a hole that holds memory<"}) {
+        ">naive: what lay where<", ">a hole that holds memory<", ">memory<", ">address<",
+        "<title>operations 0 to 1: requested 3 MiB, allocated 4 MiB, reserved 4 MiB</title>",
+        "<title>operations 1 to 2: requested 4 MiB, ", "<title>in use</title>"}) {
     EXPECT_THAT(svg, HasSubstr(part));
   }
 }

@@ -43,7 +43,10 @@ TEST(SimulateReport, TextAndJsonHaveTheSameRows) {
   const std::vector<Outcome> outcomes = outcomes_of("bursts", "4");
   const std::string text = table_text(outcomes);
   EXPECT_THAT(text, HasSubstr("throttled misses a bound on"));
-  const auto json = nlohmann::json::parse(outcomes_json(outcomes));
+  const std::vector<SettingLine> settings{{"budget", "4", "--budget"}};
+  const auto whole = nlohmann::json::parse(outcomes_json(outcomes, settings));
+  EXPECT_EQ(whole["settings"]["budget"]["source"], "--budget");
+  const auto& json = whole["runs"];
   ASSERT_EQ(json.size(), 2U);
   EXPECT_EQ(json[0]["policy"], "throttled");
   EXPECT_EQ(json[0]["peak_bytes"], outcomes[0].run.peak.count);
@@ -65,11 +68,12 @@ TEST(SimulateReport, ThePictureHasALineAndAWordForEachPolicy) {
   EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
   EXPECT_THAT(svg, HasSubstr(">throttled: peak 640 MiB"));
   EXPECT_THAT(svg, HasSubstr(">unbounded: peak"));
+  EXPECT_THAT(svg, HasSubstr("<g><title>throttled: peak 640 MiB")) << "where a mouse points at it";
   EXPECT_THAT(svg, HasSubstr(">budget<"));
   EXPECT_THAT(svg, HasSubstr("memory in use (GiB)"));
   EXPECT_THAT(svg, HasSubstr("time (ms)"));
   std::size_t lines = 0;
-  for (std::size_t at = 0; (at = svg.find("<polyline", at)) != std::string::npos; ++at) ++lines;
+  for (std::size_t at = 0; (at = svg.find("fill=\"none\"", at)) != std::string::npos; ++at) ++lines;
   EXPECT_EQ(lines, 2U);
 }
 

@@ -11,6 +11,7 @@
 #include "trainer/commands/command.hpp"
 #include "trainer/commands/flags.hpp"
 #include "trainer/compare/compare.hpp"
+#include "trainer/compare/compare_picture.hpp"
 #include "trainer/compare/compare_timelines.hpp"
 #include "trainer/report/report.hpp"
 #include "trainer/run/recording.hpp"
@@ -22,24 +23,25 @@ class CompareCommand {
  public:
   explicit CompareCommand(CommandLine& line)
       : own_flags_(line),
+        flags_(first_flags(line)),
         device_(line),
-        flags_(line),
-        json_(line, "--json",
-              "write the figures to this file; - is standard output, without the table"),
-        timelines_(line, "--timeline",
+        json_(line, "--json", "write the figures to FILE; - is standard output, without the table"),
+        timelines_(line, "--timeline", Value("DIR"),
                    "write a timeline and a page for each policy to this folder; each comes from a "
-                   "separate run") {
-    line.add("--small", small_,
-             "a small model and batches of 32, where waiting is a visible share");
+                   "separate run"),
+        svg_(line, "--svg", "draw the memory of each policy over time") {
+    line.add("--wide", wide_, "show all columns, and cut nothing to fit 100 columns");
     line.add("--no-search", no_search_, "skip the search for the smallest budgets");
     line.add("--static", static_, "also run throttled with --static-alloc and --static-shape");
     own_flags_.add(
-        "--rounds", [](CompareSettings & s) -> auto& { return s.rounds; }, parse_count,
+        "--rounds", [](CompareSettings & s) -> auto& { return s.rounds; }, parse_count, Value("N"),
         "pairs of reference and policy");
-    add_memory_flags(flags_);
     add_batch_size_flag(flags_);
     add_training_flags(flags_);
     add_model_flags(flags_);
+    add_pool_flags(flags_);
+    line.set_page("docs/main-job.md");
+    line.set_exit_codes(training_exit_codes());
   }
   CompareCommand(const CompareCommand&) = delete;  // a flag writes into it
   CompareCommand& operator=(const CompareCommand&) = delete;
@@ -54,14 +56,15 @@ class CompareCommand {
     flags_.apply(settings.train);
     settings.fit_to_model();
     settings.train.validate();
-    std::vector<NamedPath> written{json_.named(), settings.train.log_file()};
+    std::vector<NamedPath> written{json_.named(), svg_.named(), settings.train.log_file()};
     const Setting<std::string> folder{timelines_.text(), timelines_.name()};
     if (timelines_.given()) std::ranges::move(timeline_files(folder), std::back_inserter(written));
     require_different_files(written);
     const std::unique_ptr<OutputFile> json = json_.open();
+    const std::unique_ptr<OutputFile> svg = svg_.open();
     (void)settings.train.pool.open_log();  // last: it replaces an old log at once
     publish(settings.train);
-    std::fprintf(stderr, "%s\n", settings.train.describe().c_str());
+    std::fprintf(stderr, "%s\n", settings_text(settings.lines()).c_str());
     ProgressBar bar;
     const CompareHooks hooks{.stop = stop,
                              .on_done = [&](const std::string& label, std::uint64_t done,
@@ -69,25 +72,39 @@ class CompareCommand {
     const Comparison comparison = compare(settings, hooks);
     std::vector<std::string> pages;
     if (timelines_.given()) pages = record_policies(settings, folder, hooks);
+    std::string drawn;
+    if (svg) drawn = comparison_svg(settings, comparison, record_curves(settings, hooks));
     bar.clear();
     for (const std::string& page : pages) std::fprintf(stderr, "timeline: %s\n", page.c_str());
     const int print_error =
-        json_.replaces_table() ? 0 : print(format_comparison(settings, comparison));
+        json_.replaces_table() ? 0 : print(format_comparison(settings, comparison, wide_));
     say_diverged(diverged(comparison));
     if (json) json->commit(comparison_json(settings, comparison));
+    if (svg) svg->commit(drawn);
     require_printed(print_error);
     return exit_code(outcome_of(comparison), diverged(comparison));
   }
 
  private:
+  /// Adds the most used flags.
+  TrainFlags first_flags(CommandLine& line) {
+    line.add("--small", small_,
+             "a small model and batches of 32, where waiting is a visible share");
+    TrainFlags flags(line);
+    add_budget_flags(flags);
+    return flags;
+  }
+
   bool small_ = false;
   bool no_search_ = false;
+  bool wide_ = false;
   bool static_ = false;
   Flags<CompareSettings> own_flags_;
-  DeviceFlag device_;
   TrainFlags flags_;
+  DeviceFlag device_;
   OutputFlag json_;
   TextFlag timelines_;
+  OutputFlag svg_;
 };
 
 }  // namespace

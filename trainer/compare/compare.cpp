@@ -45,16 +45,6 @@ std::vector<Variant> compared_variants(const CompareSettings& settings) {
   return variants;
 }
 
-/// The cpu device has all of its memory to itself. A GPU also holds memory of its driver and other
-/// programs, so its default is what is free.
-TrainSettings reference_settings(TrainSettings settings) {
-  settings.pool.budget = PoolOptions{}.budget;
-  if (kind_of(parse_device_id(settings.device.value)).on_host) {
-    settings.pool.budget = {{.percent = 100}, "compare"};
-  }
-  return with_policy(std::move(settings), Policy::kUnbounded);
-}
-
 /// Returns nothing if there are no ratios.
 std::optional<Ratio> ratio_of(const std::vector<double>& ratios) {
   if (ratios.empty()) return std::nullopt;
@@ -237,6 +227,16 @@ class Experiment {
 
 }  // namespace
 
+TrainSettings reference_settings(TrainSettings settings) {
+  // The cpu device has all of its memory to itself. A GPU also holds memory of its driver and other
+  // programs, so its default is what is free.
+  settings.pool.budget = PoolOptions{}.budget;
+  if (kind_of(parse_device_id(settings.device.value)).on_host) {
+    settings.pool.budget = {{.percent = 100}, "compare"};
+  }
+  return with_policy(std::move(settings), Policy::kUnbounded);
+}
+
 CompareSettings CompareSettings::d2l(TrainSettings base) {
   base.widths = {512, 2048, 512, 1};
   base.batch_size = Setting<std::uint64_t>::by_default(1024);
@@ -258,6 +258,14 @@ CompareSettings CompareSettings::small(TrainSettings base) {
           .rounds = Setting<std::uint64_t>::by_default(6),
           .short_batches = 100,
           .step = kib(16)};
+}
+
+std::vector<SettingLine> CompareSettings::lines() const {
+  std::vector<SettingLine> lines = train.lines();
+  lines.push_back(setting_line("rounds", std::to_string(rounds.value), rounds));
+  lines.push_back({"search", search ? "1" : "0", search ? "default" : "--no-search"});
+  lines.push_back({"static", with_static ? "1" : "0", with_static ? "--static" : "default"});
+  return lines;
 }
 
 void CompareSettings::fit_to_model() {

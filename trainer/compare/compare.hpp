@@ -33,6 +33,9 @@ struct CompareSettings {
   /// 512 → 256 → 128 → 1, batches of 32 generated beforehand: dispatch and waiting are a visible
   /// share.
   [[nodiscard]] static CompareSettings small(TrainSettings base);
+
+  /// Returns all settings in force.
+  [[nodiscard]] std::vector<SettingLine> lines() const;
 };
 
 /// Ratios of paired runs.
@@ -76,6 +79,9 @@ struct CompareHooks {
   std::stop_token stop{};
   std::function<void(const std::string& label, std::uint64_t done, std::uint64_t all)> on_done{};
 };
+
+/// Returns the settings of the reference: unbounded, with all of the device's memory.
+[[nodiscard]] TrainSettings reference_settings(TrainSettings settings);
 
 [[nodiscard]] Comparison compare(const CompareSettings& settings, const CompareHooks& hooks = {});
 

@@ -32,6 +32,20 @@ std::vector<Policy> compared_policies() {
   return {Policy::kUnbounded, Policy::kBackstop, Policy::kThrottled, Policy::kBarrier};
 }
 
+std::string record_run(const TrainSettings& settings, const std::string& label,
+                       const CompareHooks& hooks) {
+  TrainHooks run_hooks{.stop = hooks.stop};
+  if (hooks.on_done) {
+    run_hooks.on_done = [&](std::uint64_t done, std::uint64_t all) {
+      hooks.on_done(label, done, all);
+    };
+  }
+  number_batches_anew();
+  Recording recording(settings);
+  (void)train(settings, run_hooks);
+  return recording.end().value().file;
+}
+
 std::vector<NamedPath> timeline_files(const Setting<std::string>& folder) {
   std::vector<NamedPath> files;
   for (const Policy policy : compared_policies()) {
@@ -53,19 +67,10 @@ std::vector<std::string> record_policies(const CompareSettings& settings,
     TrainSettings one = settings.train;
     one.policy.policy = {policy, "compare"};
     one.timeline.file = {timeline::name_of_path(path_in(folder, policy, ".json")), folder.source};
-    const std::string label = "timeline of " + std::string(to_string(policy));
-    TrainHooks run_hooks{.stop = hooks.stop};
-    if (hooks.on_done) {
-      run_hooks.on_done = [&](std::uint64_t done, std::uint64_t all) {
-        hooks.on_done(label, done, all);
-      };
-    }
-    number_batches_anew();
-    Recording recording(one);
-    (void)train(one, run_hooks);
-    const auto result = recording.end();
+    const std::string file =
+        record_run(one, "timeline of " + std::string(to_string(policy)), hooks);
     page.commit(
-        timeline::make_page(timeline::read_timeline(result->file),
+        timeline::make_page(timeline::read_timeline(file),
                             {.title = "weir-train, policy " + std::string(to_string(policy))}));
     pages.push_back(path_in(folder, policy, ".html"));
   }

@@ -39,6 +39,8 @@ void draw_band(Svg& svg, const Band& band, double top, Bytes scale, bool last) {
   plot.area(band.levels, &Levels::allocated, look::kAllocated);
   plot.area(band.levels, &Levels::requested, look::kLive);
   plot.frame(last);
+  plot.hover(band.levels);
+  svg.text_upwards({14, top + look::kBand / 2}, "memory");
   svg.text({look::kLeft, top - 6}, band.name, look::kBold);
   svg.text({look::kLeft + look::kPlot, top - 6}, summary(band.figures, scale), look::kEnd);
 }

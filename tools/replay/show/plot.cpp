@@ -4,23 +4,14 @@
 #include <cmath>
 #include <optional>
 
-#include "tools/program/table.hpp"
+#include "tools/program/numbers.hpp"
+#include "tools/program/picture/axis.hpp"
 
 namespace weir::replay {
 namespace {
 
 constexpr const char* kAxis = R"(stroke="#444" stroke-width="1")";
 constexpr const char* kGrid = R"(stroke="#ddd" stroke-width="0.5")";
-
-/// Returns 1, 2 or 5 times a power of ten, so that about `parts` steps make `whole`.
-double decimal_step(double whole, double parts) {
-  const double least = std::max(whole / parts, 1.0);
-  const double power = std::pow(10, std::floor(std::log10(least)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (power * factor >= least) return power * factor;
-  }
-  return power * 10;
-}
 
 /// Returns a power of two, so that about `parts` steps make `whole`.
 double binary_step(double whole, double parts) {
@@ -44,13 +35,36 @@ void Plot::frame(bool numbered) {
   svg_.line({look::kLeft, top_}, {look::kLeft, bottom()}, kAxis);
   svg_.line({look::kLeft, bottom()}, {kRight, bottom()}, kAxis);
   if (!numbered) return;
-  const double step = decimal_step(operations_, 8);
+  const double step = picture::decimal_step(std::max(operations_, 8.0), 8);
   for (unsigned i = 0; i * step <= operations_; ++i) {
     const double at = i * step;
     svg_.line({x(at), bottom()}, {x(at), bottom() + 4}, kAxis);
     svg_.text({x(at), bottom() + 16}, format_number(at, 0), look::kMiddle);
   }
   svg_.text({(look::kLeft + kRight) / 2, bottom() + 32}, "operation", look::kMiddle);
+}
+
+void Plot::hover(const LevelColumns& columns) {
+  constexpr std::size_t kParts = 100;
+  const std::vector<Levels>& levels = columns.columns();
+  const std::size_t each = std::max<std::size_t>((columns.width() + kParts - 1) / kParts, 1);
+  const double width = operations_ / static_cast<double>(columns.width());
+  for (std::size_t begin = 0; begin < levels.size(); begin += each) {
+    const std::size_t end = std::min(begin + each, levels.size());
+    Levels most;
+    for (std::size_t i = begin; i < end; ++i) {
+      most.requested = std::max(most.requested, levels[i].requested);
+      most.allocated = std::max(most.allocated, levels[i].allocated);
+      most.reserved = std::max(most.reserved, levels[i].reserved);
+    }
+    const double from = width * static_cast<double>(begin);
+    const double to = width * static_cast<double>(end);
+    svg_.begin_group("operations " + format_number(from, 0) + " to " + format_number(to, 0) +
+                     ": requested " + format_bytes(most.requested) + ", allocated " +
+                     format_bytes(most.allocated) + ", reserved " + format_bytes(most.reserved));
+    svg_.rectangle({x(from), top_}, x(to) - x(from), height_, R"(fill="#fff" fill-opacity="0")");
+    svg_.end_group();
+  }
 }
 
 void Plot::area(const LevelColumns& columns, Bytes Levels::*level, std::string_view look) {

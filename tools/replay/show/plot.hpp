@@ -5,9 +5,9 @@
 #include <span>
 #include <string_view>
 
+#include "tools/program/picture/svg.hpp"
 #include "tools/replay/measure/level_columns.hpp"
 #include "tools/replay/show/address_map.hpp"
-#include "tools/replay/show/svg.hpp"
 
 namespace weir::replay::look {
 
@@ -31,6 +31,9 @@ inline constexpr const char* kBold = R"(font-weight="bold")";
 
 namespace weir::replay {
 
+using picture::Place;
+using picture::Svg;
+
 /// The position and the scales of a plot.
 class Plot {
  public:
@@ -41,6 +44,9 @@ class Plot {
   void grid(double parts);
   /// Draws the axes, and the numbers of the operations if `numbered`.
   void frame(bool numbered);
+  /// Shows the levels of the columns where a mouse points at them, in some hundred parts. Call it
+  /// last, so that it lies on top.
+  void hover(const LevelColumns& columns);
   /// Draws one level as steps, down to zero at both ends, clipped to the plot.
   void area(const LevelColumns& columns, Bytes Levels::*level, std::string_view look);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "tools/replay/show/picture.hpp"
@@ -117,10 +118,17 @@ void draw_map(Svg& svg, std::string_view name, const AddressMap& map, double top
   Plot plot(svg, begin, kMap, static_cast<double>(map.operations()), height);
   plot.grid(6);
   const MapPaths paths = map_paths(map, begin);
-  svg.path(paths.hole, std::string(look::kHole) + kCrisp);
-  svg.path(paths.part, std::string(look::kPartLive) + kCrisp);
-  svg.path(paths.live, std::string(look::kLive) + kCrisp);
+  const std::array<std::pair<const std::string*, const LegendEntry*>, 3> layers{
+      {{&paths.hole, &kMapLegend[2]},
+       {&paths.part, &kMapLegend[1]},
+       {&paths.live, &kMapLegend[0]}}};
+  for (const auto& [path, kind] : layers) {
+    svg.begin_group(kind->words);
+    svg.path(*path, std::string(kind->look) + kCrisp);
+    svg.end_group();
+  }
   plot.frame(true);
+  svg.text_upwards({14, begin + kMap / 2}, "address");
 }
 
 }  // namespace weir::replay

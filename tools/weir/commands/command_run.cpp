@@ -3,20 +3,18 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "allocator/base/log.hpp"
 #include "allocator/base/setting.hpp"
 #include "allocator/base/variables.hpp"
 #include "tools/preload/settings/settings.hpp"
+#include "tools/program/temporary_folder.hpp"
 #include "tools/weir/commands/command.hpp"
 #include "tools/weir/commands/run_flags.hpp"
 #include "tools/weir/run/child.hpp"
@@ -29,40 +27,6 @@
 
 namespace weir::cli {
 namespace {
-
-/// A private folder of this process, removed with its contents.
-class TemporaryFolder {
- public:
-  /// Creates it in TMPDIR or /tmp. Throws UsageError if it cannot.
-  explicit TemporaryFolder(const Environment& environment);
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
-
-TemporaryFolder::TemporaryFolder(const Environment& environment) {
-  Setting<std::string> parent = Setting<std::string>::by_default("/tmp");
-  read_setting(parent, environment, {"TMPDIR"},
-               [](std::string_view, std::string_view text) { return std::string(text); });
-  std::error_code error;
-  // Absolute: the program may change its directory before it writes here.
-  path_ = (std::filesystem::absolute(parent.value, error) / "weir-run.XXXXXX").string();
-  if (mkdtemp(path_.data()) == nullptr) {
-    const int code = errno;
-    refuse(parent.source == "default" ? "the temporary folder" : parent.source, parent.value,
-           "a folder in which files can be made (" + std::generic_category().message(code) + ")");
-  }
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
-}
 
 struct Ran {
   Ended ended;
@@ -93,7 +57,7 @@ std::vector<NamedPath> files_read(const std::string& program, const std::string&
 /// Runs the program and collects its summaries; their folder is removed afterwards.
 Ran run_program(const Started& started, Preload preload, const Environment& environment) {
   const BlockedSignals signals;  // first, so that no later signal leaves the folder behind
-  const TemporaryFolder folder(environment);
+  const TemporaryFolder folder(environment, "weir-run");
   preload.summary = folder.path() + "/%p.json";
   const Prepared prepared = environment_for(preload, environment);
   // Printed whatever WEIR_LOG says, because nobody would guess it when a framework behaves
@@ -126,6 +90,13 @@ int end_like(const Ended& ended, bool written) {
 }
 
 }  // namespace
+
+std::vector<ExitCode> exit_codes_of_program() {
+  return {{"the program's own", "it ran"},
+          {"128 + N", "signal N ended the program"},
+          {"1", "the program finished, but its summary cannot be written"},
+          {"2", "bad input, and the program was not started"}};
+}
 
 int run_with(const RunFlags& flags, const std::vector<Variable>& more,
              const std::vector<std::string>& words) {
@@ -163,17 +134,16 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
 }
 
 Command add_run_command(CommandLine& program) {
-  CommandLine& line = program.add_command("run",
-                                          "run a program with Weir's pool and budget: "
-                                          "weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
-  line.set_footer(
-      "Flags override variables, and the program receives them as variables. The exit code is the "
-      "program's, or 2 for bad input.");
+  CommandLine& line = program.add_command("run", "run a program with Weir's pool and budget");
+  line.set_footer("Flags override variables, and the program receives them as variables.");
+  line.set_page("docs/weir-run.md");
+  line.set_exit_codes(exit_codes_of_program());
   const auto flags = std::make_shared<RunFlags>(line);
   return {line, [flags](const std::vector<std::string>& words) {
             if (words.empty()) {
               throw UsageError(
-                  "the program to run is missing: weir run [FLAGS] -- PROGRAM [ARGUMENTS]");
+                  "the program to run is missing: weir run [FLAGS] -- PROGRAM [ARGUMENTS] (see "
+                  "weir run --help)");
             }
             return run_with(*flags, {}, words);
           }};

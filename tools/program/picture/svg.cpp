@@ -1,11 +1,11 @@
-#include "tools/replay/show/svg.hpp"
+#include "tools/program/picture/svg.hpp"
 
 #include <cmath>
 #include <utility>
 
-#include "tools/program/table.hpp"
+#include "tools/program/numbers.hpp"
 
-namespace weir::replay {
+namespace weir::picture {
 namespace {
 
 std::string attribute(const char* name, double value) {
@@ -42,14 +42,20 @@ std::string Svg::number(double value) {
   return format_number(rounded, rounded == std::round(rounded) ? 0 : 1);
 }
 
-Svg::Svg(double width, double height, std::string_view title) {
+Svg::Svg(double width, double height, std::string_view title, int font_size) {
   const std::string size = number(width) + " " + number(height);
   text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\"" + attribute("width", width) +
           attribute("height", height) + " viewBox=\"0 0 " + size +
-          "\" font-family=\"sans-serif\" font-size=\"11\" fill=\"#222\">\n<title>" +
-          xml_text(title) + "</title>\n";
+          "\" font-family=\"sans-serif\" font-size=\"" + std::to_string(font_size) +
+          "\" fill=\"#222\">\n<title>" + xml_text(title) + "</title>\n";
   rectangle({0, 0}, width, height, "fill=\"#fff\"");
 }
+
+void Svg::begin_group(std::string_view title) {
+  text_ += "<g><title>" + xml_text(title) + "</title>\n";
+}
+
+void Svg::end_group() { text_ += "</g>\n"; }
 
 void Svg::rectangle(Place corner, double width, double height, std::string_view look) {
   text_ += "<rect" + attribute("x", corner.x) + attribute("y", corner.y) +
@@ -71,6 +77,12 @@ void Svg::text(Place at, std::string_view words, std::string_view look) {
            std::string(look) + ">" + xml_text(words) + "</text>\n";
 }
 
+void Svg::text_upwards(Place at, std::string_view words) {
+  text({0, 0}, words,
+       "text-anchor=\"middle\" transform=\"translate(" + number(at.x) + " " + number(at.y) +
+           ") rotate(-90)\"");
+}
+
 std::string Svg::finish() { return std::exchange(text_, {}) + "</svg>\n"; }
 
-}  // namespace weir::replay
+}  // namespace weir::picture

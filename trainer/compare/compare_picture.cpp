@@ -1,0 +1,178 @@
+#include "trainer/compare/compare_picture.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "allocator/base/setting.hpp"
+#include "scheduler/admission/batch_timeline.hpp"
+#include "tools/program/numbers.hpp"
+#include "tools/program/temporary_folder.hpp"
+#include "tools/timeline/analysis/counters.hpp"
+#include "tools/timeline/files/read.hpp"
+#include "trainer/compare/compare_timelines.hpp"
+#include "trainer/model/weights.hpp"
+
+namespace weir {
+namespace {
+
+using picture::Plot;
+using picture::Svg;
+
+constexpr std::uint32_t kColumns = 2000;  // more than a plot has pixels
+
+struct Style {
+  std::string_view name;
+  std::string_view colour;
+};
+constexpr std::array<Style, 5> kStyles{{{"reference", picture::kOrange},
+                                        {"unbounded", picture::kPink},
+                                        {"backstop", picture::kYellow},
+                                        {"throttled", picture::kBlue},
+                                        {"barrier", picture::kGreen}}};
+
+std::string_view colour_of(std::string_view name) {
+  const auto* const style = std::ranges::find(kStyles, name, &Style::name);
+  return style == kStyles.end() ? picture::kSky : style->colour;
+}
+
+/// The recorded memory of the pool that took the most on the device.
+std::vector<picture::Point> reserved_in(const timeline::Timeline& recorded) {
+  std::vector<picture::Point> points;
+  for (const timeline::Process& process : recorded.processes) {
+    const timeline::Index index(process);
+    std::vector<timeline::PoolSeries> all;
+    for (const timeline::PoolInfo& pool : index.pools()) {
+      all.push_back(timeline::pool_series(index, pool, index.span(), kColumns));
+    }
+    const timeline::PoolSeries* const pool = timeline::main_pool(all);
+    if (pool == nullptr || pool->reserved.empty()) continue;
+    const std::uint64_t zero = pool->reserved.front().at;
+    for (const timeline::Point& point : pool->reserved) {
+      points.push_back({static_cast<double>(point.at - zero), static_cast<double>(point.value)});
+    }
+  }
+  // The pool's end gives everything back, which says nothing about training.
+  while (!points.empty() && points.back().value == 0) points.pop_back();
+  return points;
+}
+
+const PolicyFigures* figures_of(const Comparison& comparison, std::string_view name) {
+  if (name == "reference") return &comparison.reference;
+  const auto found = std::ranges::find(comparison.policies, name, &PolicyFigures::name);
+  return found == comparison.policies.end() ? nullptr : &*found;
+}
+
+double peak_of(const MemoryCurve& curve) {
+  double most = 0;
+  for (const picture::Point& point : curve.reserved) most = std::max(most, point.value);
+  return most;
+}
+
+/// The peak is that of the curve, the speed that of the measured runs.
+std::string words_of(const CompareSettings& settings, const Comparison& comparison,
+                     const MemoryCurve& curve) {
+  const std::string peak = ": peak " + format_bytes({static_cast<std::uint64_t>(peak_of(curve))});
+  const PolicyFigures* const figures = figures_of(comparison, curve.name);
+  if (figures == nullptr || figures->runs == 0) return curve.name + peak;
+  if (curve.name == "reference") {
+    const double speed = figures->batches_per_second;
+    return "enough memory, unbounded" + peak + ", " + format_number(speed, speed < 100 ? 1 : 0) +
+           " batches/s";
+  }
+  if (figures->last.outcome != Outcome::kFinished) {
+    return curve.name + " in " + format_budget(settings.train.pool.budget.value) + ": " +
+           describe_outcome(figures->last);
+  }
+  return curve.name + peak + ", " + format_number(figures->ratio, 2) + " times the speed";
+}
+
+bool ran_out(const Comparison& comparison, const std::string& name) {
+  const PolicyFigures* const figures = figures_of(comparison, name);
+  return figures != nullptr && figures->last.outcome == Outcome::kOutOfMemory;
+}
+
+double last_time(const std::vector<MemoryCurve>& curves) {
+  double end = 1;
+  for (const MemoryCurve& curve : curves) {
+    if (!curve.reserved.empty()) end = std::max(end, curve.reserved.back().time);
+  }
+  return end;
+}
+
+double highest_of(const std::vector<MemoryCurve>& curves, bool with_reference) {
+  double most = 1;
+  for (const MemoryCurve& curve : curves) {
+    if (curve.name != "reference" || with_reference) most = std::max(most, peak_of(curve));
+  }
+  return most;
+}
+
+void draw_curve(Svg& svg, Plot& plot, const MemoryCurve& curve, bool cross,
+                std::string_view title) {
+  const Plot::Columns columns = plot.columns(curve.reserved);
+  svg.begin_group(title);
+  plot.area(columns, {}, colour_of(curve.name), 0.10);
+  plot.line(columns, colour_of(curve.name));
+  if (cross) plot.cross(columns, colour_of(curve.name));
+  svg.end_group();
+}
+
+}  // namespace
+
+std::vector<MemoryCurve> record_curves(const CompareSettings& settings, const CompareHooks& hooks) {
+  const TemporaryFolder folder(process_environment(), "weir-compare");
+  std::vector<std::pair<std::string, TrainSettings>> runs{
+      {"reference", reference_settings(settings.train)}};
+  for (const Policy policy : compared_policies()) {
+    TrainSettings one = settings.train;
+    one.policy.policy = {policy, "compare"};
+    runs.emplace_back(to_string(policy), std::move(one));
+  }
+  std::vector<MemoryCurve> curves;
+  for (auto& [name, run] : runs) {
+    if (hooks.stop.stop_requested()) break;
+    run.timeline.file = {folder.path() + "/" + name + ".json", "the temporary folder"};
+    const std::string file = record_run(run, "picture of " + name, hooks);
+    curves.push_back({.name = name, .reserved = reserved_in(timeline::read_timeline(file))});
+  }
+  return curves;
+}
+
+std::string comparison_svg(const CompareSettings& settings, const Comparison& comparison,
+                           const std::vector<MemoryCurve>& curves) {
+  constexpr int kRow = 18;
+  constexpr int kHeight = 200;
+  const auto rows = static_cast<int>(curves.size() + 1) / 2;
+  const int top = 62 + kRow * rows;
+  const int second = top + kHeight + 44;
+  const TrainSettings& train = settings.train;
+  Svg svg = picture::titled(second + kHeight + 52,
+                            "Device memory over time: MLP " + format_widths(train.widths) +
+                                ", batches of " + std::to_string(train.batch_size.value));
+  const auto budget = static_cast<double>(
+      resolve_budget(train.pool.budget.value, train.total_memory(), train.pool.budget.source)
+          .count);
+  const picture::Axis time = picture::duration_axis(last_time(curves), 8);
+  Plot all(svg, top, kHeight, time, picture::bytes_axis(1.06 * highest_of(curves, true), 4));
+  Plot near(svg, second, kHeight, time,
+            picture::bytes_axis(1.06 * std::max(highest_of(curves, false), budget), 4));
+  all.axes("reserved", false);
+  near.axes("near the budget", true);
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const MemoryCurve& curve = curves[i];
+    const std::string words = words_of(settings, comparison, curve);
+    const bool cross = ran_out(comparison, curve.name);
+    draw_curve(svg, all, curve, cross, words);
+    if (curve.name != "reference") draw_curve(svg, near, curve, cross, words);
+    picture::draw_key(svg,
+                      {picture::kPlotLeft + static_cast<double>(i % 2) * picture::kPlotWidth / 2,
+                       50 + static_cast<double>(i / 2) * kRow},
+                      colour_of(curve.name), words);
+  }
+  all.mark(budget, "budget");
+  near.mark(budget, "budget");
+  return svg.finish();
+}
+
+}  // namespace weir
