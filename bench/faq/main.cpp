@@ -151,30 +151,32 @@ int print_cache(const Flags& flags) {
 }
 
 int run_program(int argc, char** argv) {
-  CommandLine line(
-      "Measures answers of docs/faq.md on the cpu device; bench/run faq has them all.");
+  CommandLine line("measure answers of docs/faq.md on the cpu device; bench/run faq has them all");
   line.require_command();
+  line.set_page("docs/faq.md");
   Flags made;
   Flags order;
   Flags cache;
   cache.operations = "64";
-  CommandLine& run = line.add_command("run", "a training loop whose times are made");
-  run.add("--read", made.read, "microseconds to read a batch, before it begins");
-  run.add("--copy", made.copy, "microseconds to copy a batch to the device");
-  run.add("--launch", made.launch, "microseconds of the program before each operation");
-  run.add("--compute", made.compute, "microseconds of an operation on the device");
-  run.add("--operations", made.operations, "operations of a batch");
-  run.add("--batches", made.batches, "batches to run");
-  run.add("--policy", made.policy, "throttled, backstop, unbounded or barrier");
-  run.add("--timeline", made.timeline, "record a timeline to this file");
+  CommandLine& run = line.add_command("run", "run a training loop whose times are made");
+  run.add("--read", made.read, Value("N"), "microseconds to read a batch, before it begins");
+  run.add("--copy", made.copy, Value("N"), "microseconds to copy a batch to the device");
+  run.add("--launch", made.launch, Value("N"), "microseconds of the program before each operation");
+  run.add("--compute", made.compute, Value("N"), "microseconds of an operation on the device");
+  run.add("--operations", made.operations, Value("N"), "operations of a batch");
+  run.add("--batches", made.batches, Value("N"), "batches to run");
+  run.add("--policy", made.policy, Value::one_of(names_to(Policy::kBarrier)),
+          "what holds the loop back");
+  run.add("--timeline", made.timeline, Value("FILE"), "record a timeline");
   CommandLine& two = line.add_command(
-      "order", "two threads and two streams: exits with 1 if a tensor's order is not kept");
-  two.add("--batches", order.batches, "batches of each thread");
-  two.add("--repeats", order.repeats, "runs of each policy");
-  CommandLine& queue =
-      line.add_command("cache", "the time of an operation, by the batches queued before it");
-  queue.add("--operations", cache.operations, "operations of a run, at least as many as queued");
-  queue.add("--repeats", cache.repeats, "runs of each; medians are shown");
+      "order", "run two threads and two streams: exit with 1 if a tensor's order is not kept");
+  two.add("--batches", order.batches, Value("N"), "batches of each thread");
+  two.add("--repeats", order.repeats, Value("N"), "runs of each policy");
+  CommandLine& queue = line.add_command(
+      "cache", "measure the time of an operation, by the batches queued before it");
+  queue.add("--operations", cache.operations, Value("N"),
+            "operations of a run, at least as many as queued");
+  queue.add("--repeats", cache.repeats, Value("N"), "runs of each; medians are shown");
   if (const auto code = line.parse("weir-faq", argc, argv)) return *code;
   require_standard_output();
   const int code = run.named()   ? print_made_run(made)

@@ -33,21 +33,26 @@ struct Flags {
 };
 
 void add_flags(CommandLine& line, Flags& flags) {
-  line.add("TRACE", flags.traces, "a trace that weir replay reads; may be gzipped").require();
-  line.add("--pool", flags.pools, "our pools, comma-separated, in the syntax of weir replay");
-  line.add("--peer", flags.peers, "other allocators, comma-separated: all, none, or names");
-  line.add("--upstream", flags.upstream, "source of memory: simulated or host");
-  line.add("--capacity", flags.capacity,
-           "device memory, such as 80GiB (default: more than enough)");
+  line.add("TRACE", flags.traces, Value("FILE"), "a trace that weir replay reads; may be gzipped")
+      .require();
+  line.add("--pool", flags.pools, Value("all|POOL,..."), "our pools, in the syntax of weir replay");
+  line.add("--peer", flags.peers, Value("all|none|NAME,..."), "other allocators");
+  line.add("--upstream", flags.upstream, Value("simulated|host"), "where memory comes from");
+  line.add("--capacity", flags.capacity, Value("BYTES"),
+           "device memory (default: more than enough)");
   line.add("--no-search", flags.no_search,
            "skip the search for the least capacity, the slowest part");
   line.add("--summary", flags.summary, "one table for all traces, of reserved and least capacity");
-  line.add("--json", flags.json,
-           "write the figures to this file; - is standard output, without the table");
-  line.set_footer("docs/peers.md describes each peer and its settings.");
+  line.add("--json", flags.json, Value("FILE"),
+           "write the figures to FILE; - is standard output, without the table");
+  line.set_page("docs/fragmentation.md");
+  line.set_exit_codes({{"0", "finished"},
+                       {"1", "the program or the machine failed"},
+                       {"2", "bad input"},
+                       {"3", "out of memory with that capacity"}});
 }
 
-int run(const Flags& flags) {
+int run(const CommandLine& line, const Flags& flags) {
   const replay::UpstreamKind kind = parse_peer_upstream("--upstream", flags.upstream);
   std::vector<replay::Candidate> candidates =
       pool_candidates("--pool", flags.pools, replay::upstreams_of(kind));
@@ -69,6 +74,10 @@ int run(const Flags& flags) {
     }
     setup.capacity = *capacity;
   }
+  setup.settings = line.settings();
+  if (flags.capacity.empty()) {
+    setup.settings.push_back({"capacity", format_bytes(setup.capacity), "default"});
+  }
 
   std::vector<NamedPath> read;
   for (const std::string& path : flags.traces) read.push_back({"TRACE", path});
@@ -86,20 +95,19 @@ int run(const Flags& flags) {
       flags.summary ? replay::summary_text(results, setup) : replay::results_text(results, setup);
   const int print_error = flags.json == "-" ? 0 : print(text);
   if (json) json->commit(replay::results_json(results, setup));
-  for (const std::string& line : peers.missing)
-    std::fprintf(stderr, "weir-peers: %s\n", line.c_str());
+  for (const std::string& missing : peers.missing)
+    std::fprintf(stderr, "weir-peers: %s\n", missing.c_str());
   require_printed(print_error);
   return replay::any_refused(results) ? 3 : 0;
 }
 
 int run_program(int argc, char** argv) {
-  CommandLine line(
-      "Replays traces of allocations against our pools and other people's allocators.");
+  CommandLine line("replay traces of allocations against our pools and other people's allocators");
   Flags flags;
   add_flags(line, flags);
   if (const auto code = line.parse("weir-peers", argc, argv)) return *code;
   require_standard_output();
-  return run(flags);
+  return run(line, flags);
 }
 
 }  // namespace

@@ -35,24 +35,26 @@ struct Flags {
 };
 
 void add_flags(CommandLine& line, Flags& flags) {
-  line.add("--workload", flags.workloads, "names, comma-separated, or all; see --list");
-  line.add("--policy", flags.policies, "names, comma-separated, or all; see --list");
-  line.add("--budget", flags.budgets,
-           "comma-separated: times the least budget of the workload, sizes such as 24GiB, device "
+  line.add("--workload", flags.workloads, Value("all|NAME,..."), "what runs; see --list");
+  line.add("--policy", flags.policies, Value("all|NAME,..."), "what limits it; see --list");
+  line.add("--budget", flags.budgets, Value("NUMBER|BYTES|device|devices,..."),
+           "times the least budget of the workload, sizes such as 24GiB, device "
            "(141 GB) or devices (8 x 141 GB)");
-  line.add("--batches", flags.batches, "batches of a run, up to 10000000");
-  line.add("--seed", flags.seed, "seed of sizes and jitter");
-  line.add("--jitter", flags.jitter, "how unsteady the host is: none, assumed, or a recorded file");
-  line.add("--json", flags.json, "file for all figures; - is standard output, without the table");
-  line.add("--series", flags.series,
-           "CSV file for memory and target over time, of one workload and budget");
-  line.add("--svg", flags.svg, "picture of the same, up to six policies");
-  line.add("--svg-of", flags.svg_of,
-           "what --svg shows: memory, or target: the run-ahead target and the memory of one policy "
+  line.add("--batches", flags.batches, Value("N"), "batches of a run, up to 10000000");
+  line.add("--seed", flags.seed, Value("N"), "seed of sizes and jitter");
+  line.add("--jitter", flags.jitter, Value("none|assumed|FILE"),
+           "how unsteady the host is; FILE is a recording");
+  line.add("--json", flags.json, Value("FILE"),
+           "write all figures to FILE; - is standard output, without the table");
+  line.add("--series", flags.series, Value("FILE"),
+           "write a CSV file of memory and target over time, of one workload and budget");
+  line.add("--svg", flags.svg, Value("FILE"), "draw the same, up to six policies");
+  line.add("--svg-of", flags.svg_of, Value("memory|target"),
+           "what --svg shows; target is the run-ahead target and the memory of one policy "
            "with a target that adapts");
-  line.add("--hand-over", flags.hand_over,
+  line.add("--hand-over", flags.hand_over, Value("never|last|always"),
            "when weir's pool hands memory of a freed working set to a copy, which then waits for "
-           "it: never, last (if one batch is submitted) or always, which it does");
+           "it; last is if one batch is submitted; it always does");
   line.add("--check", flags.check,
            "exit with 1 if throttled misses a bound, or a policy of --policy is better");
   line.add("--list", flags.list, "print the workloads and the policies");
@@ -112,8 +114,8 @@ class Outputs {
     if (!flags.svg.empty()) svg_.emplace("--svg", flags.svg);
   }
 
-  void write(const std::vector<Outcome>& outcomes) {
-    if (json_) json_->commit(outcomes_json(outcomes));
+  void write(const std::vector<Outcome>& outcomes, const CommandLine& line) {
+    if (json_) json_->commit(outcomes_json(outcomes, line.settings()));
     if (series_) series_->commit(series_csv(outcomes));
     if (svg_) {
       svg_->commit(of_target_ ? target_picture_svg(outcomes.front()) : picture_svg(outcomes));
@@ -128,9 +130,10 @@ class Outputs {
 };
 
 int run_program(int argc, char** argv) {
-  CommandLine line("Simulates admission policies: throughput, memory, idle time and stalls.");
+  CommandLine line("simulate admission policies: throughput, memory, idle time and stalls");
   Flags flags;
   add_flags(line, flags);
+  line.set_page("docs/simulate.md");
   line.set_footer(
       "Without flags, the whole table. A bound that weir's own policy misses is listed under it.");
   if (const auto code = line.parse("weir-simulate", argc, argv)) return *code;
@@ -146,7 +149,7 @@ int run_program(int argc, char** argv) {
   if (outcomes.empty()) throw UsageError("--budget: below the least budget of each workload");
   const bool has_table = flags.json != "-" && flags.series != "-" && flags.svg != "-";
   if (has_table) std::fputs(table_text(outcomes).c_str(), stdout);
-  outputs.write(outcomes);
+  outputs.write(outcomes, line);
   if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
   if (!flags.check || are_met(outcomes)) return 0;
   if (!has_table) std::fputs(missed_text(outcomes).c_str(), stderr);

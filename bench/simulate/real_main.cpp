@@ -197,15 +197,19 @@ void print(const Workload& workload, const std::vector<Row>& rows, Summaries& al
 
 int run_program(int argc, char** argv) {
   CommandLine line(
-      "Runs the simulator's workloads on the cpu device, beside what the simulator predicts.");
+      "run the simulator's workloads on the cpu device, beside what the simulator predicts");
   Flags flags;
-  line.add("--workload", flags.workloads, "as of weir-simulate");
-  line.add("--policy", flags.policies, "those of weir's scheduler: throttled…, backstop, …");
-  line.add("--budget", flags.budgets, "as of weir-simulate");
-  line.add("--seconds", flags.seconds, "device time of a run");
-  line.add("--rounds", flags.rounds, "rounds over all rows of a workload; medians are shown");
-  line.add("--seed", flags.seed, "seed of sizes");
-  line.add("--record", flags.record, "file for the recorded jitter: weir-simulate --jitter FILE");
+  line.add("--workload", flags.workloads, Value("all|NAME,..."), "as of weir-simulate");
+  line.add("--policy", flags.policies, Value("all|NAME,..."),
+           "those of weir's scheduler, as of weir-simulate");
+  line.add("--budget", flags.budgets, Value("NUMBER|BYTES|device|devices,..."),
+           "as of weir-simulate");
+  line.add("--seconds", flags.seconds, Value("SECONDS"), "device time of a run");
+  line.add("--rounds", flags.rounds, Value("N"),
+           "rounds over all rows of a workload; medians are shown");
+  line.add("--seed", flags.seed, Value("N"), "seed of sizes");
+  line.add("--record", flags.record, Value("FILE"), "write the jitter, for weir-simulate --jitter");
+  line.set_page("docs/simulate.md");
   line.set_footer(
       "Each round runs each row and predicts it from the delays of that run. Memory is smaller by "
       "16, and shown as if not.");

@@ -13,23 +13,28 @@ namespace weir::bench {
 namespace {
 
 void add_flags(CommandLine& line, StressFlags& flags) {
-  line.add("--pool", flags.pools,
-           "our pools, comma-separated, in the syntax of weir replay; default: all but unpooled");
-  line.add("--peer", flags.peers, "other allocators, comma-separated: all, none, or names");
-  line.add("--upstream", flags.upstream,
-           "where memory comes from: simulated, host, or cuda (in a build without peers)");
-  line.add("--size", flags.size, "peak of requested bytes of a pattern, at least 64MiB");
-  line.add("--seed", flags.seed, "seed of the random patterns");
+  line.add("--pool", flags.pools, Value("all|POOL,..."),
+           "our pools, in the syntax of weir replay (default: all but unpooled)");
+  line.add("--peer", flags.peers, Value("all|none|NAME,..."), "other allocators");
+  line.add("--size", flags.size, Value("BYTES"),
+           "peak of requested bytes of a pattern, at least 64MiB");
+  line.add("--upstream", flags.upstream, Value("simulated|host|cuda"),
+           "where memory comes from; cuda needs a build without peers");
+  line.add("--seed", flags.seed, Value("N"), "seed of the random patterns");
 }
 
 int run_program(int argc, char** argv) {
-  CommandLine line("Stress benchmarks: what allocators reserve, and how they run out of memory.");
+  CommandLine line("measure what allocators reserve, and how they run out of memory");
   line.require_command();
+  line.set_page("docs/fragmentation.md");
+  line.set_exit_codes({{"0", "finished, and failures are clean"},
+                       {"1", "a failure is not clean, or the program or the machine failed"},
+                       {"2", "bad input"}});
   StressFlags flags;
-  CommandLine& fragmentation =
-      line.add_command("fragmentation", "table of reserved memory, by pattern and allocator");
+  CommandLine& fragmentation = line.add_command(
+      "fragmentation", "print a table of reserved memory, by pattern and allocator");
   CommandLine& oom = line.add_command(
-      "oom", "runs patterns in less memory than they need, and checks that failures are clean");
+      "oom", "run patterns in less memory than they need, and check that failures are clean");
   add_flags(fragmentation, flags);
   add_flags(oom, flags);
   if (const auto code = line.parse("weir-stress", argc, argv)) return *code;

@@ -53,17 +53,31 @@ TEST(WeirBadInput, Subcommands) {
   expect_refused({"--"}, "run, info, ps, set, top, replay or timeline");
   expect_refused({"replay", "--summary"}, "weir: TRACE is required (see weir replay --help)\n");
   expect_refused({"fly"}, "'fly' is not known: run, info, ps, set, top, replay or timeline");
-  expect_refused({"--wings"}, "--wings");
-  expect_refused({"info", "--wings"}, "--wings");
-  expect_refused({"info", "--", "words"}, "no arguments after --");
-  expect_refused({"info", "--hooks", "--json", "-"}, "--hooks");
+  expect_refused({"reply"}, "'reply' is not known: did you mean replay? (see weir --help)\n");
+  expect_refused({"--wings"}, "--wings is not a flag of weir (see weir --help)\n");
+  expect_refused({"info", "--wings"},
+                 "--wings is not a flag of weir info (see weir info --help)\n");
+  expect_refused({"info", "--", "words"}, "no arguments after -- (see weir info --help)\n");
+  expect_refused(
+      {"info", "--hooks", "--json", "-"},
+      "--hooks and --json exclude each other: give one of them (see weir info --help)\n");
+}
+
+TEST(WeirBadInput, FlagsOfEachDepthPointToTheirHelp) {
+  expect_refused({"timeline", "repot"}, "did you mean report? (see weir timeline --help)\n");
+  expect_refused({"timeline", "record", "--wings"}, "(see weir timeline record --help)\n");
+  expect_refused({"timeline", "convert", "x.json", "-o"},
+                 "-o needs a value: FILE (see weir timeline convert --help)\n");
+  expect_refused({"run", "--budgt", "3"}, "did you mean --budget? (see weir run --help)\n");
+  expect_refused({"--budget", "3", "run"}, "but of weir run (see weir run --help)\n");
 }
 
 TEST(WeirBadInput, RunWithoutAProgram) {
   expect_refused({"run"}, "weir run [FLAGS] -- PROGRAM");
   expect_refused({"run", "--"}, "weir run [FLAGS] -- PROGRAM");
   expect_refused({"run", FAKE_PROGRAM}, "comes after --");
-  expect_refused({"run", "--budget", "--", FAKE_PROGRAM}, "--budget");
+  expect_refused({"run", "--budget", "--", FAKE_PROGRAM},
+                 "--budget needs a value: BYTES|PERCENT (see weir run --help)\n");
 }
 
 TEST(WeirBadInput, EachFlag) {

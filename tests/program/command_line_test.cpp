@@ -1,5 +1,6 @@
 #include "tools/program/command_line.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -10,31 +11,43 @@
 namespace weir::testing {
 namespace {
 
-/// A program with two subcommands, one of which has a flag that is required.
+using ::testing::HasSubstr;
+
+/// A program with three subcommands: one with flags, one with an argument that is required, one
+/// that takes a program.
 struct Program {
   Program() {
     line.require_command();
+    line.add_version("prog 1.2");
     CommandLine& one = line.add_command("one", "the first");
-    flag = one.add("--name", name, "a name");
+    flag = one.add("--name", name, Value("NAME"), "a name");
     one.add("--all", all, "all of them").exclude(*flag);
-    line.add_command("two", "the second").add("FILE", names, "files").require();
+    output = one.add("-o,--output", file, Value("FILE"), "a file");
+    line.add_command("two", "the second").add("FILE", names, Value("FILE"), "files").require();
+    line.add_command("run", "run a program").take_program();
   }
-  std::optional<int> parse(std::vector<const char*> words,
-                           const std::function<std::string()>& extras_hint = {}) {
+  std::optional<int> parse(std::vector<const char*> words) {
     words.insert(words.begin(), "prog");
-    return line.parse("prog", static_cast<int>(words.size()), words.data(), extras_hint);
+    return line.parse("prog", static_cast<int>(words.size()), words.data());
   }
-  std::string refused(const std::vector<const char*>& words,
-                      const std::function<std::string()>& extras_hint = {}) {
-    return message_of<UsageError>([&] { (void)parse(words, extras_hint); });
+  std::string refused(const std::vector<const char*>& words) {
+    return message_of<UsageError>([&] { (void)parse(words); });
   }
 
-  CommandLine line{"A program."};
+  CommandLine line{"show what a program is"};
   std::string name = "nobody";
+  std::string file;
   std::vector<std::string> names;
   bool all = false;
   std::optional<Flag> flag;
+  std::optional<Flag> output;
 };
+
+std::string printed(const std::vector<const char*>& words) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(Program().parse(words), 0);
+  return ::testing::internal::GetCapturedStdout();
+}
 
 TEST(CommandLine, GoesOnWhereNothingIsWrong) {
   Program program;
@@ -57,47 +70,84 @@ TEST(CommandLine, AnArgumentMayHaveSeveralValues) {
   EXPECT_EQ(program.names, (std::vector<std::string>{"a", "b"}));
 }
 
-TEST(CommandLine, RefusesFlagsThatExcludeEachOther) {
+TEST(CommandLine, KnowsAFlagByTheNameThatWasTyped) {
+  for (const char* typed : {"-o", "--output"}) {
+    Program program;
+    EXPECT_EQ(program.parse({"one", typed, "x"}), std::nullopt);
+    EXPECT_EQ(program.output->typed(), typed);
+    EXPECT_EQ(program.file, "x");
+  }
+  Program joined;
+  EXPECT_EQ(joined.parse({"one", "--output=x"}), std::nullopt);
+  EXPECT_EQ(joined.output->typed(), "--output");
+  Program neither;
+  EXPECT_EQ(neither.parse({"one"}), std::nullopt);
+  EXPECT_EQ(neither.output->typed(), "--output");
+}
+
+TEST(CommandLine, KeepsTheProgramsWordsForTheCommandThatTakesAProgram) {
+  Program program;
+  EXPECT_EQ(program.parse({"run", "--", "ls", "--name", "--"}), std::nullopt);
+  EXPECT_EQ(program.line.program_words(), (std::vector<std::string>{"ls", "--name", "--"}));
+  EXPECT_EQ(Program().refused({"one", "--", "ls"}),
+            "prog one takes no arguments after -- (see prog one --help)");
+}
+
+TEST(CommandLine, RefusesEmptyValues) {
+  const std::string want =
+      "--name='' is not allowed: a value, or the flag left out (see prog one --help)";
+  EXPECT_EQ(Program().refused({"one", "--name", ""}), want);
+  EXPECT_EQ(Program().refused({"one", "--name="}), want);
+  EXPECT_EQ(Program().refused({"one", "-o", ""}),
+            "-o='' is not allowed: a value, or the flag left out (see prog one --help)");
+  EXPECT_EQ(Program().refused({"two", ""}), "an argument is empty (see prog two --help)");
+}
+
+TEST(CommandLine, RefusesWhatIsWrongWithItsCommandsHelp) {
   EXPECT_EQ(Program().refused({"one", "--name", "x", "--all"}),
-            "--name excludes --all (see prog --help)");
-}
-
-TEST(CommandLine, HelpShowsDefaults) {
-  ::testing::internal::CaptureStdout();
-  EXPECT_EQ(Program().parse({"one", "--help"}), 0);
-  EXPECT_NE(::testing::internal::GetCapturedStdout().find("--name TEXT=nobody"), std::string::npos);
-}
-
-TEST(CommandLine, PrintsHelpAndIsDone) {
-  ::testing::internal::CaptureStdout();
-  EXPECT_EQ(Program().parse({"--help"}), 0);
-  EXPECT_NE(::testing::internal::GetCapturedStdout().find("one"), std::string::npos);
-}
-
-TEST(CommandLine, NamesTheSubcommandsWhereNoneOrAWrongOneIsGiven) {
-  EXPECT_EQ(Program().refused({}), "A subcommand is required: one or two");
-  EXPECT_EQ(Program().refused({"three"}), "'three' is not known: one or two");
-}
-
-TEST(CommandLine, RefersToTheHelpOfTheSubcommandThatLacksSomething) {
+            "--name and --all exclude each other: give one of them (see prog one --help)");
   EXPECT_EQ(Program().refused({"two"}), "FILE is required (see prog two --help)");
+  EXPECT_EQ(Program().refused({}), "a subcommand is required: one, two or run (see prog --help)");
 }
 
-TEST(CommandLine, RefersToTheHelpWhereAFlagIsNotKnown) {
-  const std::string message = Program().refused({"one", "--nonsense"});
-  EXPECT_NE(message.find("--nonsense"), std::string::npos);
-  EXPECT_TRUE(message.ends_with(" (see prog --help)")) << message;
+// CLI11 takes both, the first as the name `--all`.
+TEST(CommandLine, RefusesAFlagForAValueAndAValueForASwitch) {
+  EXPECT_EQ(Program().refused({"one", "--name", "--all"}),
+            "--name needs a value before --all: NAME (see prog one --help)");
+  EXPECT_EQ(Program().refused({"one", "--all=no"}), "--all takes no value (see prog one --help)");
 }
 
-TEST(CommandLine, SaysOfSuperfluousWordsWhatTheProgramKnowsBetter) {
-  const std::string message = Program().refused({"one", "word"}, [] { return " (hint)"; });
-  EXPECT_TRUE(message.ends_with("word (hint)")) << message;
+TEST(CommandLine, PrintsTheHelpOfTheCommandThatIsNamed) {
+  EXPECT_TRUE(printed({"--help"}).starts_with("Show what a program is.\n\nUsage: prog COMMAND"));
+  const std::string help = printed({"one", "--name", "x", "-h"});
+  EXPECT_TRUE(help.starts_with("The first.\n\nUsage: prog one [FLAGS]\n")) << help;
+  EXPECT_THAT(help, HasSubstr("  --name NAME               a name (default: nobody)\n"));
+  EXPECT_EQ(printed({"--version"}), "prog 1.2\n");
 }
 
-TEST(CommandLine, RefusesAnEmptyValue) {
-  const std::string message = Program().refused({"one", "--name", ""});
-  EXPECT_NE(message.find("--name"), std::string::npos) << message;
-  EXPECT_NE(message.find("a value, or the flag left out"), std::string::npos) << message;
+TEST(CommandLine, PrintsCompletionsForKnownShells) {
+  EXPECT_THAT(printed({"--completion", "bash"}), HasSubstr("complete -F _prog prog"));
+  EXPECT_TRUE(printed({"--completion=zsh"}).starts_with("#compdef prog\n"));
+  EXPECT_EQ(Program().refused({"--completion", "tcsh"}),
+            "--completion='tcsh' is not allowed: bash or zsh");
+}
+
+TEST(CommandLine, ListsTheFlagsInForce) {
+  Program program;
+  EXPECT_EQ(program.parse({"one", "--output", "x"}), std::nullopt);
+  CommandLine other("b");
+  std::string text = "1";
+  std::string json;
+  bool set = false;
+  other.add("--seed", text, Value("N"), "a seed");
+  other.add("--json", json, Value("FILE"), "figures");
+  other.add("--set", set, "a switch");
+  const char* const words[] = {"b", "--set", "--json", "y"};
+  EXPECT_EQ(other.parse("b", 4, words), std::nullopt);
+  const std::vector<SettingLine> lines = other.settings();
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].name + lines[0].value + lines[0].source, "seed1default");
+  EXPECT_EQ(lines[1].name + lines[1].value + lines[1].source, "set1--set");
 }
 
 }  // namespace

@@ -20,37 +20,48 @@ class DispatchCommand {
   explicit DispatchCommand(CommandLine& line)
       : flags_(line),
         json_(line, "--json",
-              "write the figures to this file; - is standard output, without the table") {
+              "write the figures to FILE; - is standard output, without the table") {
     using S = DispatchSettings;
+    line.add("--wide", wide_, "show all columns, and cut nothing to fit 100 columns");
     flags_.add(
-        "--device", [](S & s) -> auto& { return s.device; }, parse_dispatch_device,
-        "cpu: its closures run on the host");
+        "--device", [](S & s) -> auto& { return s.device; }, parse_dispatch_device, Value("cpu"),
+        "the cpu, whose closures run on the host");
     flags_.add(
         "--operations", [](S & s) -> auto& { return s.operations; },
         WholeNumber{.least = 2},  // the scheduler keeps every queued operation: some 500 bytes each
-        "times that y = x + 1 is computed in a run");
+        Value("N"), "times that y = x + 1 is computed in a run");
     flags_.add(
-        "--rounds", [](S & s) -> auto& { return s.rounds; }, WholeNumber{},
+        "--rounds", [](S & s) -> auto& { return s.rounds; }, WholeNumber{}, Value("N"),
         "rounds of stages and runs, whose medians are printed");
     flags_.add(
         "--elements-large", [](S & s) -> auto& { return s.elements_large; },
-        WholeNumber{.most = 100'000'000}, "of x in the runs with a slower device");
+        WholeNumber{.most = 100'000'000}, Value("N"),
+        "elements of x in the runs with a slower device");
     flags_.add(
         "--elements-small", [](S & s) -> auto& { return s.elements_small; },
-        WholeNumber{.most = 100'000'000}, "of x in the runs with a slower frontend");
+        WholeNumber{.most = 100'000'000}, Value("N"),
+        "elements of x in the runs with a slower frontend");
     flags_.add(
-        "--frontend", [](S & s) -> auto& { return s.frontend; }, WholeNumber{},
+        "--frontend", [](S & s) -> auto& { return s.frontend; }, WholeNumber{}, Value("N"),
         "microseconds that the slow frontend computes before each call");
     flags_.add(
-        "--matrix", [](S & s) -> auto& { return s.matrix; }, WholeNumber{.most = 4096},
+        "--matrix", [](S & s) -> auto& { return s.matrix; }, WholeNumber{.most = 4096}, Value("N"),
         "rows and columns of the matrix product");
+    line.set_page("docs/dispatch.md");
+    line.set_exit_codes({{"0", "finished"},
+                         {"1", "the program or the machine failed"},
+                         {"2", "bad input"},
+                         {"130", "interrupted, and the figures so far are printed"}});
   }
+
+  DispatchCommand(const DispatchCommand&) = delete;  // a flag writes into it
+  DispatchCommand& operator=(const DispatchCommand&) = delete;
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
     DispatchSettings settings;
     flags_.apply(settings);
     const std::unique_ptr<OutputFile> json = json_.open();
-    std::fprintf(stderr, "%s\n", settings.describe().c_str());
+    std::fprintf(stderr, "%s\n", settings_text(settings.lines()).c_str());
     ProgressBar bar;
     const DispatchFigures figures = measure_dispatch(
         settings, {.stop = stop,
@@ -58,13 +69,15 @@ class DispatchCommand {
                      bar.show(label, done, all);
                    }});
     bar.clear();
-    const int print_error = json_.replaces_table() ? 0 : print(format_dispatch(settings, figures));
+    const int print_error =
+        json_.replaces_table() ? 0 : print(format_dispatch(settings, figures, wide_));
     if (json) json->commit(dispatch_json(settings, figures));
     require_printed(print_error);
     return exit_code(figures.interrupted ? Outcome::kInterrupted : Outcome::kFinished);
   }
 
  private:
+  bool wide_ = false;
   Flags<DispatchSettings> flags_;
   OutputFlag json_;
 };
@@ -73,7 +86,7 @@ class DispatchCommand {
 
 Command add_dispatch_command(CommandLine& program) {
   CommandLine& line = program.add_command(
-      "dispatch", "y = x + 1 many times, waiting each time and once, beside a model's predictions");
+      "dispatch", "measure y = x + 1 many times, waiting each time and once, beside a model");
   const auto command = std::make_shared<DispatchCommand>(line);
   return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
 }

@@ -19,16 +19,24 @@ namespace {
 class PredictCommand {
  public:
   explicit PredictCommand(CommandLine& line)
-      : data_(line, "--data", "the directory of the data set, whose test files are classified"),
-        weights_(line, "--weights", "the weights, as run --save writes them"),
+      : data_(line, "--data", Value("DIR"),
+              "the directory of the data set, whose test files are classified"),
+        weights_(line, "--weights", Value("FILE"), "the weights, as run --save writes them"),
         device_(line),
         flags_(line),
         json_(line, "--json",
-              "write the figures to this file; - is standard output, without the table") {
+              "write the figures to FILE; - is standard output, without the table") {
     add_policy_flag(flags_);
-    add_memory_flags(flags_);
+    add_budget_flags(flags_);
     add_batch_size_flag(flags_);
     add_timeline_flags(flags_);
+    add_pool_flags(flags_);
+    line.set_page("docs/data.md");
+    line.set_exit_codes({{"0", "finished"},
+                         {"1", "the program or the machine failed"},
+                         {"2", "bad input"},
+                         {"3", "out of memory"},
+                         {"130", "interrupted, and the figures so far are printed"}});
   }
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
@@ -48,7 +56,7 @@ class PredictCommand {
     (void)settings.train.pool.open_log();  // last: it replaces an old log at once
     Recording recording(settings.train);
     publish(settings.train);
-    std::fprintf(stderr, "%s\n", settings.describe().c_str());
+    std::fprintf(stderr, "%s\n", settings_text(settings.lines()).c_str());
     ProgressBar bar;
     TrainResult result =
         predict(settings, {.stop = stop, .on_done = [&](std::uint64_t done, std::uint64_t all) {

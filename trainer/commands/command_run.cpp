@@ -19,26 +19,28 @@ namespace {
 class RunCommand {
  public:
   explicit RunCommand(CommandLine& line)
-      : data_(line, "--data", "train on the data set in this directory (IDX files, as MNIST's)"),
+      : flags_(first_flags(line)),
+        data_(line, "--data", Value("DIR"),
+              "train on the data set in this directory (IDX files, as MNIST's)"),
+        save_(line, "--save", "write the trained weights to FILE"),
         device_(line),
-        flags_(line),
-        save_(line, "--save", "write the trained weights to this file"),
         json_(line, "--json",
-              "write the figures to this file; - is standard output, without the table") {
-    line.add("--save-anyway", save_anyway_, "save the weights even if training diverged");
+              "write the figures to FILE; - is standard output, without the table") {
+    flags_.add(
+        "--epochs", [](TrainSettings & s) -> auto& { return s.epochs; }, parse_count, Value("N"),
+        "number of passes over the training images of --data");
+    add_batch_size_flag(flags_);
+    add_training_flags(flags_);
+    add_timeline_flags(flags_);
+    add_model_flags(flags_);
     line.add("--static-alloc", static_alloc_,
              "submit a batch whose shape recurs as one operation in one arena");
     line.add("--static-shape", static_shape_,
              "the same, and capture it as a CUDA graph; the cpu replays it as it is");
-    add_policy_flag(flags_);
-    add_memory_flags(flags_);
-    flags_.add(
-        "--epochs", [](TrainSettings & s) -> auto& { return s.epochs; }, parse_count,
-        "number of passes over the training images of --data");
-    add_batch_size_flag(flags_);
-    add_training_flags(flags_);
-    add_model_flags(flags_);
-    add_timeline_flags(flags_);
+    line.add("--save-anyway", save_anyway_, "save the weights even if training diverged");
+    add_pool_flags(flags_);
+    line.set_page("docs/main-job.md");
+    line.set_exit_codes(training_exit_codes());
   }
 
   RunCommand(const RunCommand&) = delete;  // a flag writes into it
@@ -56,7 +58,7 @@ class RunCommand {
     (void)settings.pool.open_log();  // last: it replaces an old log at once
     Recording recording(settings);
     publish(settings);
-    std::fprintf(stderr, "%s\n", settings.describe().c_str());
+    std::fprintf(stderr, "%s\n", settings_text(settings.lines()).c_str());
     ProgressBar bar;
     TrainResult result =
         train(settings, {.stop = stop, .on_done = [&](std::uint64_t done, std::uint64_t all) {
@@ -73,6 +75,14 @@ class RunCommand {
   }
 
  private:
+  /// Adds the most used flags.
+  static TrainFlags first_flags(CommandLine& line) {
+    TrainFlags flags(line);
+    add_policy_flag(flags);
+    add_budget_flags(flags);
+    return flags;
+  }
+
   [[nodiscard]] TrainSettings read_settings() const {
     TrainSettings settings =
         TrainSettings::from_environment(process_environment(), device_.choose());
@@ -131,10 +141,10 @@ class RunCommand {
   bool save_anyway_ = false;
   bool static_alloc_ = false;
   bool static_shape_ = false;
-  TextFlag data_;
-  DeviceFlag device_;
   TrainFlags flags_;
+  TextFlag data_;
   OutputFlag save_;
+  DeviceFlag device_;
   OutputFlag json_;
 };
 

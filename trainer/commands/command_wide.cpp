@@ -38,39 +38,41 @@ void add_network_flags(WideFlags& flags) {
   using S = WideSettings;
   const WholeNumber width{.most = kMostWideWidth};
   flags.add(
-      "--inputs", [](S & s) -> auto& { return s.inputs; }, parse_columns,
+      "--inputs", [](S & s) -> auto& { return s.inputs; }, parse_columns, Value("N"),
       "columns of the sparse inputs (default: 250000, or the data set's)");
   flags.add(
-      "--hidden", [](S & s) -> auto& { return s.hidden; }, parse_hidden,
+      "--hidden", [](S & s) -> auto& { return s.hidden; }, parse_hidden, Value("N,..."),
       "widths of the hidden layers (default: 1024,512)");
   flags.add(
-      "--outputs", [](S & s) -> auto& { return s.outputs; }, width,
+      "--outputs", [](S & s) -> auto& { return s.outputs; }, width, Value("N"),
       "classes (default: 200000, or the data set's)");
   flags.add(
-      "--scale", [](S & s) -> auto& { return s.scale; }, parse_scale,
+      "--scale", [](S & s) -> auto& { return s.scale; }, parse_scale, Value("NUMBER"),
       "multiplies these widths, and rounds each to the nearest whole number, at least 1; those of "
       "a data set stay (default: 1)");
   flags.add(
       "--loss", [](S & s) -> auto& { return s.loss; }, parse_loss,
+      Value::one_of(names_to(SparseLoss::kLogistic)),
       "softmax, or logistic: each class alone (default: softmax)");
   flags.add(
       "--optimizer", [](S & s) -> auto& { return s.optimizer; }, parse_optimizer,
-      "sgd, momentum, adam or adamax (default: adam)");
+      Value::one_of(names_to(Optimizer::kAdamax)), "how weights are updated (default: adam)");
   flags.add(
       "--precision", [](S & s) -> auto& { return s.precision; }, parse_precision,
-      "of the products: float32, tf32, bf16, or fp16 with a dynamic loss scale (default: float32)");
+      Value::one_of(names_to(Precision::kFp16)),
+      "precision of the products; fp16 has a dynamic loss scale (default: float32)");
 }
 
 void add_placement_flags(WideFlags& flags) {
   using S = WideSettings;
   flags.add(
       "--first-layer", [](S & s) -> auto& { return s.first_layer; }, parse_layer_place,
-      "device, or cpu: keep the first layer and its moments there, and train the rest on the "
-      "device "
+      Value::one_of(names_to(LayerPlace::kCpu)),
+      "cpu keeps the first layer and its moments there, and trains the rest on the device "
       "(default: device)");
   flags.add(
       "--first-layer-budget", [](S & s) -> auto& { return s.first_layer_budget; }, parse_budget,
-      "memory of the cpu for that, such as 4GiB");
+      Value("BYTES|PERCENT"), "memory of the cpu for that");
 }
 
 /// Adds flags for generated rows, the readers and the pace.
@@ -78,72 +80,76 @@ void add_feeding_flags(WideFlags& flags) {
   using S = WideSettings;
   flags.add(
       "--nnz", [](S & s) -> auto& { return s.nnz; }, WholeNumber{.most = SparseDraw::kMostColumns},
-      "mean entries of a generated row (default: 500, at most a tenth of the inputs)");
+      Value("N"), "mean entries of a generated row (default: 500, at most a tenth of the inputs)");
   flags.add(
-      "--epochs", [](S & s) -> auto& { return s.epochs; }, parse_count,
+      "--epochs", [](S & s) -> auto& { return s.epochs; }, parse_count, Value("N"),
       "number of passes over the training rows of --data");
   flags.add(
-      "--test-batches", [](S & s) -> auto& { return s.test_batches; }, parse_count,
+      "--test-batches", [](S & s) -> auto& { return s.test_batches; }, parse_count, Value("N"),
       "generated batches to test on (default: 5)");
   flags.add(
       "--keep-data", [](S & s) -> auto& { return s.keep_data; }, parse_data_place,
+      Value::one_of(names_to(DataPlace::kDevice)),
       "host: copy each batch of --data when it is its turn; device: copy the first epoch's batches "
       "before training and use them in each epoch (default: host)");
   flags.add(
-      "--readers", [](S & s) -> auto& { return s.readers; }, WholeNumber{.most = 64},
+      "--readers", [](S & s) -> auto& { return s.readers; }, WholeNumber{.most = 64}, Value("N"),
       "threads that prepare batches (default: 2)");
   flags.add(
-      "--read-time", [](S & s) -> auto& { return s.read_time; }, parse_read_time,
-      "least time that one of them takes for a batch, such as 20ms: shows what slow readers cost");
+      "--read-time", [](S & s) -> auto& { return s.read_time; }, parse_read_time, Value("TIME"),
+      "least time that one of them takes for a batch: shows what slow readers cost");
   flags.add(
-      "--pace", [](S & s) -> auto& { return s.pace; }, parse_count,
+      "--pace", [](S & s) -> auto& { return s.pace; }, parse_count, Value("N"),
       "batches between two lines of progress (default: 50)");
 }
 
 class WideCommand {
  public:
   explicit WideCommand(CommandLine& line)
-      : data_(line, "--data",
+      : train_flags_(first_flags(line)),
+        data_(line, "--data", Value("DIR"),
               "train on the data set in this directory (train.libsvm and test.libsvm); without it "
               "rows are generated"),
-        make_(line, "--make", "write a generated data set to this directory, and do nothing else"),
-        rows_(line, "--rows", "rows of --make to train on; a tenth as many are made to test on"),
         device_(line),
+        make_(line, "--make", Value("DIR"),
+              "write a generated data set to this directory, and do nothing else"),
+        rows_(line, "--rows", Value("N"),
+              "rows of --make to train on; a tenth as many are made to test on"),
         flags_(line),
-        train_flags_(line),
         json_(line, "--json",
-              "write the figures to this file; - is standard output, without the table") {
+              "write the figures to FILE; - is standard output, without the table") {
     flags_.add(
         "--checkpoint", [](WideSettings & s) -> auto& { return s.checkpoint; },
-        [](std::string_view, std::string_view text) { return std::string(text); },
-        "save to this file what training has learned, at the end and on SIGTERM too");
+        [](std::string_view, std::string_view text) { return std::string(text); }, Value("FILE"),
+        "save what training has learned, at the end and on SIGTERM too");
     flags_.add(
         "--every", [](WideSettings & s) -> auto& { return s.every; }, parse_every,
-        "batches or time between checkpoints: 200, 5min, or 200,5min (default: 10min)");
+        Value("N|DURATION|N,DURATION"), "batches or time between checkpoints (default: 10min)");
     line.add("--compare-precision", compare_precision_,
              "train again in float32, and print its accuracy beside");
+    line.add("--wide", wide_, "show all columns, and cut nothing to fit 100 columns");
     line.add("--resume", resume_, "go on from the checkpoint");
     flags_.add(
         "--parallel", [](WideSettings & s) -> auto& { return s.parallel; },
         [](std::string_view name, std::string_view text) {
           return std::optional<Parallel>(parse_parallel(name, text));
         },
+        Value::one_of(names_to(Parallel::kModel)),
         "what the ranks that mpirun or torchrun started share: data, each batch's rows; model, the "
         "first and the last layer's weights");
     flags_.add(
         "--bucket", [](WideSettings & s) -> auto& { return s.bucket; }, parse_bucket,
-        "bytes of gradients that --parallel data reduces at a time (default: 25MiB)");
+        Value("BYTES"), "gradients that --parallel data reduces at a time (default: 25MiB)");
     line.add("--lazy-rows", lazy_rows_,
              "update only those rows of the first layer that a batch touches: faster, and another "
              "result");
     add_network_flags(flags_);
     add_placement_flags(flags_);
     add_feeding_flags(flags_);
-    add_policy_flag(train_flags_);
-    add_memory_flags(train_flags_);
-    add_batch_size_flag(train_flags_);
-    add_training_flags(train_flags_);
     add_timeline_flags(train_flags_);
+    add_pool_flags(train_flags_);
+    line.set_page("docs/wide.md");
+    line.set_exit_codes(training_exit_codes());
   }
   WideCommand(const WideCommand&) = delete;  // a flag writes into it
   WideCommand& operator=(const WideCommand&) = delete;
@@ -181,6 +187,16 @@ class WideCommand {
     std::optional<Recording> recording;
   };
 
+  /// Adds the most used flags.
+  static TrainFlags first_flags(CommandLine& line) {
+    TrainFlags flags(line);
+    add_policy_flag(flags);
+    add_budget_flags(flags);
+    add_batch_size_flag(flags);
+    add_training_flags(flags);
+    return flags;
+  }
+
   /// Opens what this rank writes. Throws UsageError.
   void open_outputs(WideSettings& settings, const Launch& launch, Outputs& outputs) const {
     if (launch.rank == 0) {
@@ -200,7 +216,8 @@ class WideCommand {
   /// Trains, prints and writes.
   [[nodiscard]] int train(const WideSettings& settings, WideHooks hooks, WideProcesses* processes,
                           Outputs& outputs) const {
-    std::fprintf(stderr, "%s\n%s\n", settings.describe().c_str(), format_network(settings).c_str());
+    std::fprintf(stderr, "%s\n%s\n", settings_text(settings.lines()).c_str(),
+                 format_network(settings).c_str());
     ProgressBar bar;
     hooks.on_done = [&bar](std::uint64_t done, std::uint64_t all) {
       bar.show("batches submitted", done, all);
@@ -216,7 +233,7 @@ class WideCommand {
     if (processes != nullptr) processes->finish(result.run);
     const WideTimeline timeline = read_wide_timeline(result);
     const int print_error =
-        json_.replaces_table() ? 0 : print(format_wide(settings, result, timeline));
+        json_.replaces_table() ? 0 : print(format_wide(settings, result, timeline, wide_));
     if (!result.run.report.empty()) {
       std::fprintf(stderr, "weir-train: %s\n", result.run.report.c_str());
     }
@@ -296,13 +313,14 @@ class WideCommand {
 
   bool lazy_rows_ = false;
   bool resume_ = false;
+  bool wide_ = false;
   bool compare_precision_ = false;
+  TrainFlags train_flags_;
   TextFlag data_;
+  DeviceFlag device_;
   TextFlag make_;
   TextFlag rows_;
-  DeviceFlag device_;
   WideFlags flags_;
-  TrainFlags train_flags_;
   OutputFlag json_;
 };
 

@@ -3,12 +3,12 @@
 #include <string>
 #include <utility>
 
-#include "allocator/pool_kind.hpp"
+#include "allocator/pool_options.hpp"
 
 namespace weir {
 
-TextFlag::TextFlag(CommandLine& line, std::string name, const std::string& help)
-    : name_(std::move(name)), flag_(line.add(name_, *text_, help)) {}
+TextFlag::TextFlag(CommandLine& line, std::string name, const Value& value, const std::string& help)
+    : name_(std::move(name)), flag_(line.add(name_, *text_, value, help)) {}
 
 std::unique_ptr<OutputFile> OutputFlag::open() const {
   if (!flag_.given()) return nullptr;
@@ -16,9 +16,8 @@ std::unique_ptr<OutputFile> OutputFlag::open() const {
 }
 
 DeviceFlag::DeviceFlag(CommandLine& line)
-    : flag_(line, "--device",
-            "cpu, cuda, cuda:N for GPU number N, or auto: cuda when a GPU answers, else cpu "
-            "(default: auto)") {}
+    : flag_(line, "--device", Value("auto|cpu|cuda|cuda:N"),
+            "auto is cuda when a GPU answers, else cpu; cuda:N is GPU number N (default: auto)") {}
 
 Setting<std::string> DeviceFlag::choose() const {
   if (!flag_.given()) return choose_device(Setting<std::string>::by_default("auto"));
@@ -28,80 +27,104 @@ Setting<std::string> DeviceFlag::choose() const {
 void add_policy_flag(TrainFlags& flags) {
   flags.add(
       "--policy", [](TrainSettings & s) -> auto& { return s.policy.policy; }, parse_policy,
-      "throttled, backstop, unbounded or barrier (WEIR_POLICY)");
+      Value::one_of(names_to(Policy::kBarrier)),
+      "throttled (default) holds batches back early; backstop only waits where memory would run "
+      "out; "
+      "unbounded never waits; barrier waits after each batch",
+      "WEIR_POLICY");
 }
 
-void add_memory_flags(TrainFlags& flags) {
+void add_budget_flags(TrainFlags& flags) {
   using S = TrainSettings;
   flags.add(
-      "--device-memory", [](S & s) -> auto& { return s.device_memory; }, parse_device_memory,
-      "device memory, such as 2GiB (default: half of the machine's, all of a GPU's)");
-  flags.add(
       "--budget", [](S & s) -> auto& { return s.pool.budget; }, parse_budget,
-      "96MiB, or 80% of the device's memory (WEIR_BUDGET)");
+      Value("BYTES|PERCENT"), "how much of the device's memory may be used", "WEIR_BUDGET");
   flags.add(
-      "--pool", [](S & s) -> auto& { return s.pool.kind; }, parse_pool_kind,
-      std::string(allowed_kinds_of_pool()) + " (WEIR_POOL)");
-  flags.add(
-      "--pool-page-size", [](S & s) -> auto& { return s.pool.page; }, parse_page,
-      "smallest unit of a pool in bytes (WEIR_POOL_PAGE_SIZE)");
-  flags.add(
-      "--pool-linear-cutoff", [](S & s) -> auto& { return s.pool.cutoff; }, parse_cutoff,
-      "log2 of the size where round's powers of two end, 20 to 34 (WEIR_POOL_LINEAR_CUTOFF)");
-  flags.add(
-      "--pool-segment-size", [](S & s) -> auto& { return s.pool.segment; }, parse_segment,
-      "best_fit requests this much at a time: 2MiB or more, or all (WEIR_POOL_SEGMENT_SIZE)");
-  flags.add(
-      "--pool-large-round-size", [](S & s) -> auto& { return s.pool.large_round; },
-      parse_large_round,
-      "naive rounds larger sizes to multiples of this (WEIR_POOL_LARGE_ROUND_SIZE)");
+      "--device-memory", [](S & s) -> auto& { return s.device_memory; }, parse_device_memory,
+      Value("BYTES"), "the device's memory (default: half of the machine's, all of a GPU's)");
   flags.add(
       "--run-ahead", [](S & s) -> auto& { return s.policy.run_ahead; }, parse_run_ahead,
-      "auto, a number of batches, a time such as 20ms, or off "
-      "(WEIR_RUN_AHEAD)");
+      Value("auto|N|TIME|off"),
+      "how far batches may run ahead of the device: N batches, or device time", "WEIR_RUN_AHEAD");
+}
+
+void add_pool_flags(TrainFlags& flags) {
+  using S = TrainSettings;
+  flags.add(
+      "--pool", [](S & s) -> auto& { return s.pool.kind; }, parse_pool_kind,
+      Value::one_of(names_to(PoolKind::kPaged)), "the pool that memory comes from", "WEIR_POOL");
+  flags.add(
+      "--pool-page-size", [](S & s) -> auto& { return s.pool.page; }, parse_page, Value("BYTES"),
+      "smallest unit of a pool", "WEIR_POOL_PAGE_SIZE");
+  flags.add(
+      "--pool-linear-cutoff", [](S & s) -> auto& { return s.pool.cutoff; }, parse_cutoff,
+      Value("N"), "log2 of the size where round's powers of two end, 20 to 34",
+      "WEIR_POOL_LINEAR_CUTOFF");
+  flags.add(
+      "--pool-segment-size", [](S & s) -> auto& { return s.pool.segment; }, parse_segment,
+      Value("BYTES|all"), "best_fit requests this much at a time: 2MiB or more, or all",
+      "WEIR_POOL_SEGMENT_SIZE");
+  flags.add(
+      "--pool-large-round-size", [](S & s) -> auto& { return s.pool.large_round; },
+      parse_large_round, Value("BYTES"), "naive rounds larger sizes to multiples of this",
+      "WEIR_POOL_LARGE_ROUND_SIZE");
 }
 
 void add_batch_size_flag(TrainFlags& flags) {
   flags.add(
       "--batch-size", [](TrainSettings & s) -> auto& { return s.batch_size; }, parse_count,
-      "rows of a batch");
+      Value("N"), "rows of a batch");
 }
 
 void add_training_flags(TrainFlags& flags) {
   using S = TrainSettings;
   flags.add(
-      "--batches", [](S & s) -> auto& { return s.batches; }, parse_count, "batches to train on");
+      "--batches", [](S & s) -> auto& { return s.batches; }, parse_count, Value("N"),
+      "batches to train on");
   flags.add(
-      "--lr", [](S & s) -> auto& { return s.learning_rate; }, parse_rate, "learning rate");
+      "--lr", [](S & s) -> auto& { return s.learning_rate; }, parse_rate, Value("NUMBER"),
+      "learning rate");
   flags.add(
-      "--momentum", [](S & s) -> auto& { return s.momentum; }, parse_momentum, "0 is plain SGD");
+      "--momentum", [](S & s) -> auto& { return s.momentum; }, parse_momentum, Value("NUMBER"),
+      "momentum, from 0, which is plain SGD, to below 1");
   flags.add(
-      "--seed", [](S & s) -> auto& { return s.seed; }, parse_seed, "of the weights and the data");
+      "--seed", [](S & s) -> auto& { return s.seed; }, parse_seed, Value("N"),
+      "seed of the weights and the data");
 }
 
 void add_timeline_flags(TrainFlags& flags) {
   flags.add(
       "--timeline", [](TrainSettings & s) -> auto& { return s.timeline.file; },
-      timeline::parse_timeline_file,
-      "record a timeline to this file: " + timeline::list_suffixes(timeline::FormatUse::kRecord) +
-          " (WEIR_TIMELINE)");
+      timeline::parse_timeline_file, Value("FILE"),
+      "record a timeline: " + timeline::list_suffixes(timeline::FormatUse::kRecord),
+      "WEIR_TIMELINE");
   flags.add(
       "--timeline-batches", [](TrainSettings & s) -> auto& { return s.timeline.batches; },
-      timeline::parse_batch_range, "10:20 records batches 10 to 19 (WEIR_TIMELINE_BATCHES)");
+      timeline::parse_batch_range, Value("FIRST:END"), "10:20 records batches 10 to 19",
+      "WEIR_TIMELINE_BATCHES");
 }
 
 void add_model_flags(TrainFlags& flags) {
   using S = TrainSettings;
   flags.add(
       "--width-factor", [](S & s) -> auto& { return s.width_factor; }, parse_width_factor,
-      "multiplies the widths of the hidden layers (default: 1)");
+      Value("N"), "multiplies the widths of the hidden layers (default: 1)");
   flags.add(
       "--inputs", [](S & s) -> auto& { return s.inputs; }, parse_inputs,
-      "of generated batches: host, made on the way and copied; ring, made beforehand and copied "
+      Value::one_of(names_to(InputKind::kDrawn)),
+      "generated batches: host, made on the way and copied; ring, made beforehand and copied "
       "in turn; drawn, by the device (default: host, with compare --small ring)");
   flags.add(
-      "--ring", [](S & s) -> auto& { return s.ring; }, parse_count,
+      "--ring", [](S & s) -> auto& { return s.ring; }, parse_count, Value("N"),
       "batches that are made beforehand (default: 8, with compare --small 64)");
+}
+
+std::vector<ExitCode> training_exit_codes() {
+  return {{"0", "finished"},
+          {"1", "training diverged, or the program or the machine failed"},
+          {"2", "bad input"},
+          {"3", "out of memory"},
+          {"130", "interrupted, and the figures so far are printed"}};
 }
 
 }  // namespace weir

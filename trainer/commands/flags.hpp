@@ -17,8 +17,10 @@ namespace weir {
 class TextFlag {
  public:
   /// `line` must outlive it.
-  TextFlag(CommandLine& line, std::string name, const std::string& help);
+  TextFlag(CommandLine& line, std::string name, const Value& value, const std::string& help);
 
+  /// Says that it overrides this environment variable.
+  void over(const std::string& variable) const { (void)flag_.over(variable); }
   [[nodiscard]] bool given() const { return flag_.given(); }
   [[nodiscard]] const std::string& text() const noexcept { return *text_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
@@ -32,7 +34,7 @@ class TextFlag {
 class OutputFlag {
  public:
   OutputFlag(CommandLine& line, std::string name, const std::string& help)
-      : flag_(line, std::move(name), help) {}
+      : flag_(line, std::move(name), Value("FILE"), help) {}
 
   [[nodiscard]] bool given() const { return flag_.given(); }
   /// Returns the flag and its path; no path if not given.
@@ -65,10 +67,13 @@ class Flags {
   explicit Flags(CommandLine& line) : line_(&line) {}
 
   /// `find(settings)` returns the flag's setting; `parse(name, text)` returns its value or throws
-  /// UsageError.
+  /// UsageError. `variable` is the environment variable that it overrides, if any.
   template <typename Find, typename Parse>
-  void add(const char* name, Find find, Parse parse, const std::string& help) {
-    apply_.push_back([flag = TextFlag(*line_, name, help), find, parse](Settings& settings) {
+  void add(const char* name, Find find, Parse parse, const Value& value, const std::string& help,
+           const std::string& variable = {}) {
+    const TextFlag flag(*line_, name, value, help);
+    flag.over(variable);
+    apply_.push_back([flag, find, parse](Settings& settings) {
       if (!flag.given()) return;
       find(settings) = {parse(flag.name(), std::string_view(flag.text())), flag.name()};
     });
@@ -85,11 +90,15 @@ class Flags {
 using TrainFlags = Flags<TrainSettings>;
 
 void add_policy_flag(TrainFlags& flags);
-/// Adds flags for the device's memory, the budget, the pool and the run-ahead target.
-void add_memory_flags(TrainFlags& flags);
+/// Adds flags for the budget, the device's memory and the run-ahead target.
+void add_budget_flags(TrainFlags& flags);
+/// Adds flags for the pool and its settings.
+void add_pool_flags(TrainFlags& flags);
 void add_batch_size_flag(TrainFlags& flags);
 /// Adds flags for the amount, the rate and the seed of training.
 void add_training_flags(TrainFlags& flags);
+/// Returns the exit codes of a command that trains or predicts.
+[[nodiscard]] std::vector<ExitCode> training_exit_codes();
 /// Adds flags for the timeline's file and batches.
 void add_timeline_flags(TrainFlags& flags);
 /// Adds flags for the model's width and the source of generated batches.

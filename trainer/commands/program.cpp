@@ -20,6 +20,7 @@
 #include "tools/program/command_line.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "trainer/commands/command.hpp"
+#include "trainer/commands/flags.hpp"
 
 namespace weir {
 namespace {
@@ -76,10 +77,11 @@ int run_program(int argc, char** argv) {
   for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
   set_log_level(log_level_from_environment());
   warn_of_unknown_variables(environ);
-  CommandLine line(
-      "Trains under a memory budget: the host runs ahead only as far as memory allows.");
+  CommandLine line("train under a memory budget: the host runs ahead only as far as memory allows");
   line.add_version("weir-train " + std::string(kVersion));
   line.require_command();
+  line.set_page("docs/main-job.md");
+  line.set_exit_codes(training_exit_codes());
   const std::vector<Command> commands{add_run_command(line), add_compare_command(line),
                                       add_predict_command(line), add_dispatch_command(line),
                                       add_wide_command(line)};

@@ -138,7 +138,8 @@ TEST_F(WeirTimeline, BadWordsAreRefusedInOneLine) {
   expect_refused({"merge", one_, "-o", directory_.file("x.json")}, "two or more files");
   expect_refused({"merge", one_, two_}, "--output is required");
   expect_refused({"convert", one_, "-o", directory_.file("x.txt")},
-                 "a name that ends in .json, .json.gz, .pftrace or .pickle");
+                 "-o='" + directory_.file("x.txt") +
+                     "' is not allowed: a name that ends in .json, .json.gz, .pftrace or .pickle");
   expect_refused({"convert", directory_.file("none.json"), "-o", directory_.file("x.json")},
                  "none.json: cannot be read (No such file or directory)");
   expect_refused({"report", one_, "--text", "--json", "-"}, "--text is not allowed");

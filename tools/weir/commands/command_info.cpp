@@ -20,6 +20,7 @@ namespace {
 struct InfoFlags {
   bool hooks = false;
   bool library = false;
+  bool wide = false;
   std::string json;
 };
 
@@ -47,13 +48,12 @@ Info find_info() {
 }
 
 std::string text_for(const InfoFlags& flags) {
-  if (flags.hooks) return hooks_text();
+  if (flags.hooks) return hooks_text(flags.wide);
   if (flags.library) return require_library(named_library(process_environment())) + "\n";
-  return info_text(find_info());
+  return info_text(find_info(), flags.wide);
 }
 
-int run(const InfoFlags& flags, const std::vector<std::string>& words) {
-  if (!words.empty()) throw UsageError("weir info takes no arguments after --");
+int run(const InfoFlags& flags) {
   if (!flags.json.empty()) {
     OutputFile file("--json", flags.json);
     file.commit(info_json(find_info()));
@@ -69,15 +69,17 @@ int run(const InfoFlags& flags, const std::vector<std::string>& words) {
 Command add_info_command(CommandLine& program) {
   CommandLine& line = program.add_command(
       "info", "print devices, memory, driver, library, and the source of each setting");
+  line.set_page("docs/weir-run.md");
   const auto flags = std::make_shared<InfoFlags>();
   const Flag hooks =
       line.add("--hooks", flags->hooks, "print what the library does to the driver's functions");
   const Flag library = line.add("--library", flags->library, "print only the path to preload");
+  line.add("--wide", flags->wide, "show all columns, and cut nothing to fit 100 columns");
   const Flag json =
-      line.add("--json", flags->json, "write JSON to this file; - is standard output");
+      line.add("--json", flags->json, Value("FILE"), "write JSON to FILE; - is standard output");
   hooks.exclude(library).exclude(json);
   library.exclude(json);
-  return {line, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+  return {line, [flags](const std::vector<std::string>& /*words*/) { return run(*flags); }};
 }
 
 }  // namespace weir::cli

@@ -41,8 +41,7 @@ Ps look(const Environment& environment) {
   return ps;
 }
 
-int run(const std::string& json, const std::vector<std::string>& words) {
-  if (!words.empty()) throw UsageError("weir ps takes no arguments after --");
+int run(const std::string& json, bool wide) {
   const Environment environment = process_environment();
   set_log_level(log_level_from_environment());
   warn_of_unknown_variables(environ);
@@ -52,7 +51,9 @@ int run(const std::string& json, const std::vector<std::string>& words) {
     return 0;
   }
   require_standard_output();
-  require_printed(print(ps_text(look(environment), geteuid() == 0, screen_of(environment).utf8)));
+  require_printed(
+      print(ps_text(look(environment),
+                    {.users = geteuid() == 0, .utf8 = screen_of(environment).utf8, .wide = wide})));
   return 0;
 }
 
@@ -62,8 +63,12 @@ Command add_ps_command(CommandLine& program) {
   CommandLine& line = program.add_command(
       "ps", "list the programs under Weir on this machine, with the budget of each device");
   const auto json = std::make_shared<std::string>();
-  line.add("--json", *json, "write JSON to this file; - is standard output");
-  return {line, [json](const std::vector<std::string>& words) { return run(*json, words); }};
+  line.set_page("docs/ps.md");
+  const auto wide = std::make_shared<bool>(false);
+  line.add("--wide", *wide, "show all columns, and cut nothing to fit 100 columns");
+  line.add("--json", *json, Value("FILE"), "write JSON to FILE; - is standard output");
+  return {line,
+          [json, wide](const std::vector<std::string>& /*words*/) { return run(*json, *wide); }};
 }
 
 }  // namespace weir::cli

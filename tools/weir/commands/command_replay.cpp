@@ -119,17 +119,30 @@ std::optional<replay::Advice> advice_for(const std::vector<replay::TraceResults>
 }
 
 std::string text_of(const std::vector<replay::TraceResults>& results, const replay::Setup& setup,
-                    bool summary, const std::optional<replay::Advice>& advice) {
-  std::string text =
-      summary ? replay::summary_text(results, setup) : replay::results_text(results, setup);
-  const std::string breakdown = replay::breakdown_text(results);
+                    const ReplayFlags& flags, const std::optional<replay::Advice>& advice) {
+  std::string text = flags.summary ? replay::summary_text(results, setup, flags.wide)
+                                   : replay::results_text(results, setup, flags.wide);
+  const std::string breakdown = replay::breakdown_text(results, flags.wide);
   if (!breakdown.empty()) text += "\n" + breakdown;
   if (advice) text += "\n" + advice_text(*advice);
   return text;
 }
 
-int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
-  if (!words.empty()) throw UsageError("weir replay takes no arguments after --");
+/// Returns the flags in force, with what stands for a flag that was left out.
+std::vector<SettingLine> settings_of(const CommandLine& line, const ReplayFlags& flags,
+                                     const ReplayRequest& request, Bytes capacity) {
+  std::vector<SettingLine> lines = line.settings();
+  if (flags.capacity.empty()) lines.push_back({"capacity", format_bytes(capacity), "default"});
+  if (!flags.pool.empty()) return lines;
+  std::string names;
+  for (const replay::PoolChoice& choice : request.choices) {
+    names += (names.empty() ? "" : ",") + choice.name;
+  }
+  lines.push_back({"pool", names, flags.recommend ? "--recommend" : "default"});
+  return lines;
+}
+
+int run(const CommandLine& line, const ReplayFlags& flags) {
   const ReplayRequest request = checked(flags);
   require_standard_output();
   set_log_level(log_level_from_environment());
@@ -138,12 +151,12 @@ int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
   const std::vector<replay::Trace> traces = read_all(flags.traces);
   const Outputs outputs = open_outputs(flags, traces.size());
 
-  const replay::Setup setup{
-      .upstream = flags.upstream,
-      .capacity = request.capacity
-                      ? *request.capacity
-                      : replay::default_capacity(request.upstream, largest_peak(traces)),
-      .lag = request.lag};
+  replay::Setup setup{.upstream = flags.upstream,
+                      .capacity = request.capacity ? *request.capacity
+                                                   : replay::default_capacity(request.upstream,
+                                                                              largest_peak(traces)),
+                      .lag = request.lag};
+  setup.settings = settings_of(line, flags, request, setup.capacity);
   std::vector<replay::Candidate> candidates;
   for (const replay::PoolChoice& choice : request.choices) {
     candidates.push_back(replay::candidate_of(choice, upstream, request.lag));
@@ -163,8 +176,7 @@ int run(const ReplayFlags& flags, const std::vector<std::string>& words) {
     outputs.pictures[i]->commit(draw(picture_of(traces[i], candidates, setup, request.mapped)));
   }
   const auto advice = flags.recommend ? advice_for(results, request) : std::nullopt;
-  const int print_error =
-      flags.json == "-" ? 0 : print(text_of(results, setup, flags.summary, advice));
+  const int print_error = flags.json == "-" ? 0 : print(text_of(results, setup, flags, advice));
   if (outputs.json) outputs.json->commit(replay::results_json(results, setup, advice));
   require_printed(print_error);
   return replay::any_refused(results) ? 3 : 0;
@@ -176,7 +188,8 @@ Command add_replay_command(CommandLine& program) {
   CommandLine& line = program.add_command(
       "replay", "replay allocation traces against pools, and print what each pool costs");
   const auto flags = std::make_shared<ReplayFlags>(line);
-  return {line, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+  return {line,
+          [flags, &line](const std::vector<std::string>& /*words*/) { return run(line, *flags); }};
 }
 
 }  // namespace weir::cli

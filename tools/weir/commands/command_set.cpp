@@ -46,7 +46,7 @@ Wanted parse(const SetFlags& flags) {
   constexpr double kMostWait = 3600;
   const auto pid = parse_whole(flags.pid);
   if (!pid || *pid == 0 || *pid > kMostPid) {
-    refuse("pid", flags.pid, "the number of a process, as weir ps lists it");
+    refuse("PID", flags.pid, "the number of a process, as weir ps lists it");
   }
   Wanted wanted{.pid = static_cast<std::uint32_t>(*pid),
                 .budget = parse_budget("--budget", flags.budget)};
@@ -162,8 +162,7 @@ std::string said(const BudgetAnswer& answer, const Change& change, std::uint32_t
   return text + "\n";
 }
 
-int run(const SetFlags& flags, const std::vector<std::string>& words) {
-  if (!words.empty()) throw UsageError("weir set takes no arguments after --");
+int run(const SetFlags& flags) {
   const Wanted wanted = parse(flags);
   const Environment environment = process_environment();
   set_log_level(log_level_from_environment());
@@ -189,11 +188,17 @@ int run(const SetFlags& flags, const std::vector<std::string>& words) {
 Command add_set_command(CommandLine& program) {
   CommandLine& line = program.add_command("set", "change the budget of a running program");
   const auto flags = std::make_shared<SetFlags>();
-  line.add("pid", flags->pid, "the process, as weir ps lists it").require();
-  line.add("--budget", flags->budget, "6GiB, 512MiB, or 80% of the device").require();
-  line.add("--device", flags->device, "one of its GPUs, from 0 (default: all of them)");
-  line.add("--wait", flags->wait, "seconds to wait for its answer");
-  return {line, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+  line.set_page("docs/ps.md");
+  line.set_exit_codes({{"0", "the budget is in force"},
+                       {"1", "the process cannot be asked, refused, or did not answer"},
+                       {"2", "bad input"}});
+  line.add("PID", flags->pid, Value("PID"), "the process, as weir ps lists it").require();
+  line.add("--budget", flags->budget, Value("BYTES|PERCENT"), "the new budget of each device")
+      .require();
+  line.add("--device", flags->device, Value("N"),
+           "only this one of its GPUs, counted from 0 (default: all of them)");
+  line.add("--wait", flags->wait, Value("SECONDS"), "how long to wait for its answer");
+  return {line, [flags](const std::vector<std::string>& /*words*/) { return run(*flags); }};
 }
 
 }  // namespace weir::cli

@@ -114,14 +114,14 @@ using Subcommand = Command;
 struct FileFlags {
   std::vector<std::string> inputs;
   std::string output;
+  std::optional<Flag> output_flag;
   std::string json;
   bool text = false;
-};
+  bool wide = false;
 
-void refuse_words(const std::vector<std::string>& words, const char* command) {
-  if (words.empty()) return;
-  throw UsageError("weir timeline " + std::string(command) + " takes no arguments after --");
-}
+  /// The output as the user named it.
+  [[nodiscard]] NamedPath named_output() const { return {output_flag->typed(), output}; }
+};
 
 void begin_command() {
   // A file that exceeds the size limit becomes a reported error, and its beginning is removed.
@@ -134,8 +134,8 @@ void begin_command() {
 void check_files(const FileFlags& flags) {
   std::vector<NamedPath> inputs;
   for (const std::string& path : flags.inputs) inputs.push_back({"FILE", path});
-  require_different_files(
-      std::array{NamedPath{"--output", flags.output}, NamedPath{"--json", flags.json}}, inputs);
+  require_different_files(std::array{flags.named_output(), NamedPath{"--json", flags.json}},
+                          inputs);
 }
 
 timeline::Timeline read_inputs(const std::vector<std::string>& paths) {
@@ -149,7 +149,7 @@ timeline::Timeline read_inputs(const std::vector<std::string>& paths) {
 int write_file(const FileFlags& flags) {
   begin_command();
   check_files(flags);
-  TimelineOutput output("--output", flags.output);
+  TimelineOutput output(flags.output_flag->typed(), flags.output);
   output.commit(read_inputs(flags.inputs));
   return 0;
 }
@@ -164,11 +164,11 @@ int report(const FileFlags& flags) {
   if (prints) require_standard_output();
   std::optional<OutputFile> page;
   std::optional<OutputFile> json;
-  if (!flags.output.empty()) page.emplace("--output", flags.output);
+  if (!flags.output.empty()) page.emplace(flags.output_flag->typed(), flags.output);
   if (!flags.json.empty()) json.emplace("--json", flags.json);
   const timeline::Timeline timeline = read_inputs(flags.inputs);
   if (page) page->commit(timeline::make_page(timeline));
-  if (prints) require_printed(print(timeline::report_text(timeline)));
+  if (prints) require_printed(print(timeline::report_text(timeline, {.wide = flags.wide})));
   if (json) json->commit(json_text(timeline::report_json(timeline)));
   return 0;
 }
@@ -177,12 +177,15 @@ Subcommand add_merge(CommandLine& parent) {
   CommandLine& line = parent.add_command(
       "merge", "merge the timelines of several processes and ranks into one file, on one clock");
   const auto flags = std::make_shared<FileFlags>();
-  line.add("FILE", flags->inputs, "timelines: " + list_suffixes(FormatUse::kRead)).require();
-  line.add("-o,--output", flags->output, "the file to write, of a format by its name's end")
+  line.add("FILE", flags->inputs, Value("FILE"), "timelines: " + list_suffixes(FormatUse::kRead))
       .require();
-  return {line, [flags](const std::vector<std::string>& words) {
-            refuse_words(words, "merge");
-            if (flags->inputs.size() < 2) throw UsageError("merge takes two or more files");
+  flags->output_flag = line.add("-o,--output", flags->output, Value("FILE"),
+                                "the file to write, of a format by its name's end")
+                           .require();
+  return {line, [flags](const std::vector<std::string>& /*words*/) {
+            if (flags->inputs.size() < 2) {
+              throw UsageError("merge takes two or more files (see weir timeline merge --help)");
+            }
             return write_file(*flags);
           }};
 }
@@ -191,55 +194,60 @@ Subcommand add_convert(CommandLine& parent) {
   CommandLine& line = parent.add_command("convert", "write a timeline in another format");
   const auto flags = std::make_shared<FileFlags>();
   flags->inputs.resize(1);
-  line.add("FILE", flags->inputs.front(), "a timeline: " + list_suffixes(FormatUse::kRead))
+  line.add("FILE", flags->inputs.front(), Value("FILE"),
+           "a timeline: " + list_suffixes(FormatUse::kRead))
       .require();
-  line.add("-o,--output", flags->output,
-           "the file to write: " + timeline::list_formats(FormatUse::kWrite, "or"))
-      .require();
-  return {line, [flags](const std::vector<std::string>& words) {
-            refuse_words(words, "convert");
-            return write_file(*flags);
-          }};
+  flags->output_flag =
+      line.add("-o,--output", flags->output, Value("FILE"),
+               "the file to write: " + timeline::list_formats(FormatUse::kWrite, "or"))
+          .require();
+  return {line, [flags](const std::vector<std::string>& /*words*/) { return write_file(*flags); }};
 }
 
 Subcommand add_report(CommandLine& parent) {
   CommandLine& line = parent.add_command(
       "report", "report what held the memory, what the device did and what it waited for");
   const auto flags = std::make_shared<FileFlags>();
-  line.add("FILE", flags->inputs, "timelines, which are merged").require();
-  line.add("-o,--output", flags->output, "write a page (HTML) to this file");
-  line.add("--json", flags->json, "write the figures to this file; - is standard output");
+  line.add("FILE", flags->inputs, Value("FILE"), "timelines, which are merged").require();
+  flags->output_flag =
+      line.add("-o,--output", flags->output, Value("FILE"), "write a page (HTML) to FILE");
   line.add("--text", flags->text, "print the report (default without -o and --json)");
-  return {line, [flags](const std::vector<std::string>& words) {
-            refuse_words(words, "report");
-            return report(*flags);
-          }};
+  line.add("--wide", flags->wide, "show all columns, and cut nothing to fit 100 columns");
+  line.add("--json", flags->json, Value("FILE"), "write the figures to FILE; - is standard output");
+  return {line, [flags](const std::vector<std::string>& /*words*/) { return report(*flags); }};
 }
 
 struct RecordFlags {
-  explicit RecordFlags(CommandLine& line) : run(line) {}
-  RunFlags run;
+  /// Its own flags come first.
+  explicit RecordFlags(CommandLine& line)
+      : output_flag(line.add("-o,--output", output, Value("FILE"),
+                             "the timeline: " + list_suffixes(FormatUse::kRecord) +
+                                 "; %p in its name is the process, %r the rank")
+                        .over("WEIR_TIMELINE")),
+        batches_flag(line.add("--batches", batches, Value("FIRST:END"),
+                              "record only these batches: 10:20 is 10 to 19")
+                         .over("WEIR_TIMELINE_BATCHES")),
+        run(line) {}
   std::string output = "weir-timeline.json";
   std::string batches;
+  Flag output_flag;
+  Flag batches_flag;
+  RunFlags run;
 };
 
 Subcommand add_record(CommandLine& parent) {
-  CommandLine& line = parent.add_command("record",
-                                         "run a program under Weir and record its timeline: "
-                                         "weir timeline record [FLAGS] -- PROGRAM [ARGUMENTS]");
+  CommandLine& line =
+      parent.add_command("record", "run a program under Weir and record its timeline");
+  line.set_exit_codes(exit_codes_of_program());
   const auto flags = std::make_shared<RecordFlags>(line);
-  line.add("-o,--output", flags->output,
-           "the file: " + list_suffixes(FormatUse::kRecord) +
-               "; %p in its name is the process, %r the rank (WEIR_TIMELINE)");
-  line.add("--batches", flags->batches,
-           "record only these batches, such as 10:20 (WEIR_TIMELINE_BATCHES)");
   return {line, [flags](const std::vector<std::string>& words) {
             if (words.empty()) {
               throw UsageError(
                   "the program to record is missing: weir timeline record [FLAGS] -- PROGRAM "
-                  "[ARGUMENTS]");
+                  "[ARGUMENTS] (see weir timeline record --help)");
             }
-            (void)timeline::require_format("--output", flags->output, FormatUse::kRecord);
+            (void)timeline::require_format(flags->output_flag.typed(), flags->output,
+                                           FormatUse::kRecord);
             // Absolute, because the program may change its directory; placeholders in the
             // directory's name are not replaced.
             const std::filesystem::path here =
@@ -259,6 +267,7 @@ Command add_timeline_command(CommandLine& program) {
   CommandLine& line = program.add_command(
       "timeline", "record, merge, convert and report what a program did over time");
   line.require_command();
+  line.set_page("docs/timelines.md");
   const std::vector<Subcommand> commands{add_record(line), add_report(line), add_merge(line),
                                          add_convert(line)};
   return {line, [commands](const std::vector<std::string>& words) {

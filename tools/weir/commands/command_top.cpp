@@ -21,6 +21,7 @@ namespace {
 
 struct TopFlags {
   bool once = false;
+  bool wide = false;
   std::string every = "1";
   std::string json;
 };
@@ -59,8 +60,7 @@ int show(const Environment& environment, std::chrono::milliseconds every) {
   }
 }
 
-int run(const TopFlags& flags, const std::vector<std::string>& words) {
-  if (!words.empty()) throw UsageError("weir top takes no arguments after --");
+int run(const TopFlags& flags) {
   const std::chrono::milliseconds every = parse_every(flags.every);
   const Environment environment = process_environment();
   set_log_level(log_level_from_environment());
@@ -74,6 +74,7 @@ int run(const TopFlags& flags, const std::vector<std::string>& words) {
   if (flags.once || !can_draw(environment)) {
     Screen screen = screen_of(environment);
     screen.height = 0;
+    if (flags.wide) screen.width = kEveryColumn;
     require_printed(print(top_text(look(places_of(environment)), screen)));
     return 0;
   }
@@ -89,10 +90,16 @@ Command add_top_command(CommandLine& program) {
   CommandLine& line = program.add_command(
       "top", "show the programs under Weir on this machine while they run; q quits");
   const auto flags = std::make_shared<TopFlags>();
+  line.set_page("docs/ps.md");
+  line.set_exit_codes({{"0", "finished, or q was pressed"},
+                       {"1", "the terminal cannot be used"},
+                       {"2", "bad input"},
+                       {"130", "interrupted"}});
   const Flag once = line.add("--once", flags->once, "print one table and exit");
-  line.add("--every", flags->every, "seconds between two updates").exclude(once);
-  line.add("--json", flags->json, "write JSON to this file, once; - is standard output");
-  return {line, [flags](const std::vector<std::string>& words) { return run(*flags, words); }};
+  line.add("--wide", flags->wide, "with --once: all columns");
+  line.add("--every", flags->every, Value("SECONDS"), "the time between two updates").exclude(once);
+  line.add("--json", flags->json, Value("FILE"), "write JSON to FILE, once; - is standard output");
+  return {line, [flags](const std::vector<std::string>& /*words*/) { return run(*flags); }};
 }
 
 }  // namespace weir::cli

@@ -55,32 +55,37 @@ std::size_t mapped_of(const ReplayFlags& flags, const std::vector<replay::PoolCh
 }  // namespace
 
 ReplayFlags::ReplayFlags(CommandLine& line) {
-  line.add("TRACE", traces,
+  const std::vector<std::string> pools = names_to(PoolKind::kPaged);
+  line.add("TRACE", traces, Value("FILE"),
            "an allocation log (WEIR_ALLOC_LOG), RMM's log, or lifetimes "
            "(buffer,start,end,size), also in gzip; - is standard input")
       .require();
-  line.add("--pool", pool,
-           "pools, separated by commas: a name, round:CUTOFF, naive:SIZE, or all (default)");
-  line.add("--capacity", capacity, "device memory, such as 80GiB (default: more than enough)");
-  line.add("--budget", budget, "of the capacity: 6GiB, or 80%");
-  line.add("--lag", lag, "number of operations by which the device lags the host");
-  line.add("--upstream", upstream, "source of memory: simulated, host or cuda");
-  line.add("--no-search", no_search, "skip the search for the least capacity, the slowest part");
-  line.add("--svg", svg,
-           "draw memory over time to this file; with several traces, %t in its name is the "
-           "trace's number");
-  line.add("--map", map, "the pool whose addresses are drawn (default: the last one)");
+  line.add("--pool", pool, Value("all|POOL,...", pools),
+           "pools, each a name, round:CUTOFF or naive:SIZE (default: all)");
   line.add("--recommend", recommend,
            "try settings of each pool, or of those in --pool, and recommend one with the reason");
+  line.add("--svg", svg, Value("FILE"),
+           "draw memory over time; with several traces, %t in the file's name is the trace's "
+           "number");
+  line.add("--map", map, Value("POOL", pools),
+           "the pool whose addresses --svg draws (default: the last one)");
+  line.add("--capacity", capacity, Value("BYTES"), "device memory (default: more than enough)");
+  line.add("--budget", budget, Value("BYTES|PERCENT"), "how much of the capacity a pool may use");
   line.add("--summary", summary, "one table for all traces, of reserved and least capacity");
   line.add("--breakdown", breakdown,
            "show where the reserved memory was at its peak: live, free beside live blocks, or "
            "on pages without live blocks");
-  line.add("--json", json,
-           "write the figures to this file; - is standard output, without the table");
-  line.set_footer(
-      "Exit code 3: out of memory with that capacity; 2: bad input. docs/replay.md explains the "
-      "columns.");
+  line.add("--wide", wide, "show all columns, and cut nothing to fit 100 columns");
+  line.add("--no-search", no_search, "skip the search for the least capacity, the slowest part");
+  line.add("--lag", lag, Value("N"), "number of operations by which the device lags the host");
+  line.add("--upstream", upstream, Value("simulated|host|cuda"), "where memory comes from");
+  line.add("--json", json, Value("FILE"),
+           "write the figures to FILE; - is standard output, without the table");
+  line.set_page("docs/replay.md");
+  line.set_exit_codes({{"0", "finished"},
+                       {"1", "the program or the machine failed"},
+                       {"2", "bad input"},
+                       {"3", "out of memory with that capacity"}});
 }
 
 ReplayRequest checked(const ReplayFlags& flags) {

@@ -28,6 +28,7 @@ struct ReplayFlags {
   bool recommend = false;
   bool summary = false;
   bool breakdown = false;
+  bool wide = false;
 };
 
 struct ReplayRequest {

@@ -18,39 +18,53 @@ void take_any(std::string_view /*name*/, std::string_view /*text*/) {}
 }  // namespace
 
 RunFlags::RunFlags(CommandLine& line) {
-  const auto add = [&](const char* name, const char* variable, Check check,
+  line.take_program();
+  const auto add = [&](const char* name, const char* variable, Check check, const Value& value,
                        const std::string& help) {
-    return &flags_.emplace_back(line, name, variable, check, help);
+    return &flags_.emplace_back(line, name, variable, check, value, help);
   };
-  add("--budget", "WEIR_BUDGET", check_with<parse_budget>,
-      "for each device: 6GiB, or 80% of its memory");
+  std::vector<std::string> pools = names_to(PoolKind::kPaged);
+  pools.insert(pools.begin(), "auto");
+  add("--budget", "WEIR_BUDGET", check_with<parse_budget>, Value("BYTES|PERCENT"),
+      "the memory that the program may use on each device");
   add("--policy", "WEIR_POLICY", check_with<parse_policy>,
-      "throttled, backstop, unbounded or barrier");
-  add("--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>,
-      "auto, a number of batches, a time such as 20ms, or off");
-  add("--pool", "WEIR_POOL", preload::check_pool, "auto, " + std::string(allowed_kinds_of_pool()));
+      Value::one_of(names_to(Policy::kBarrier)),
+      "throttled (default) holds the program back early; backstop only waits where memory would "
+      "run out; "
+      "unbounded never waits; barrier waits after each batch");
   add("--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
+      Value::one_of(names_to(AllocatorMode::kAsync)),
       "framework (default): frameworks keep their own allocators; async: they allocate each tensor "
       "in stream order, and PyTorch loses some features");
   add("--torch", "WEIR_TORCH", check_with<preload::parse_torch_way>,
+      Value::one_of(names_to(preload::TorchWay::kOff)),
       "plug (default without --allocator): Weir's plug is PyTorch's allocator, with all its "
       "features, "
       "where there is one for its version; async: as --allocator async, for PyTorch alone; off: "
       "PyTorch's own");
-  add("--batch-range", "WEIR_BATCH_RANGE", take_any, "an NVTX range of this name is a batch");
-  line.add("--sync-free", sync_free_,
-           "cuMemFree waits for the device, for programs that rely on it (WEIR_SYNC_FREE)");
-  add("--max-wait", "WEIR_MAX_WAIT", check_with<preload::parse_max_wait>,
-      "the longest wait of one call, such as 10s");
   add("--spill", "WEIR_SPILL", check_with<preload::parse_spill>,
+      Value::one_of(names_to(preload::SpillTo::kHost)),
       "off (default), or host: allocations that fit nowhere else use slow host memory, so that the "
       "run can finish");
-  add("--log", "WEIR_LOG", check_with<parse_log_level>, "error, warn, info or debug");
   line.add("--details", details_, "print every figure of the summary, not three lines");
-  json_ = add("--json", "WEIR_SUMMARY", nullptr,
-              "write the summary to this file; with %p in its name, one file for "
+  json_ = add("--json", "WEIR_SUMMARY", nullptr, Value("FILE"),
+              "write the summary to FILE; with %p in its name, one file for "
               "each process; - is standard output");
-  library_ = add("--library", "WEIR_LIBRARY", nullptr, "the library to preload, if not Weir's own");
+  add("--pool", "WEIR_POOL", preload::check_pool, Value::one_of(pools),
+      "the pool that memory comes from");
+  add("--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>, Value("auto|N|TIME|off"),
+      "how far batches may run ahead of the device: N batches, or device time");
+  add("--batch-range", "WEIR_BATCH_RANGE", take_any, Value("NAME"),
+      "an NVTX range of this name is a batch");
+  add("--max-wait", "WEIR_MAX_WAIT", check_with<preload::parse_max_wait>, Value("TIME"),
+      "the longest wait of one call");
+  line.add("--sync-free", sync_free_,
+           "cuMemFree waits for the device, for programs that rely on it")
+      .over("WEIR_SYNC_FREE");
+  add("--log", "WEIR_LOG", check_with<parse_log_level>, Value::one_of(names_to(LogLevel::kDebug)),
+      "how much Weir says on standard error");
+  library_ = add("--library", "WEIR_LIBRARY", nullptr, Value("FILE"),
+                 "the library to preload, if not Weir's own");
 }
 
 std::vector<Variable> RunFlags::variables() const {

@@ -33,11 +33,11 @@ class RunFlags {
   using Check = void (*)(std::string_view name, std::string_view text);
   struct VariableFlag {
     VariableFlag(CommandLine& line, const char* of_flag, const char* of_variable, Check checked_by,
-                 const std::string& help)
+                 const Value& value, const std::string& help)
         : name(of_flag),
           variable(of_variable),
           check(checked_by),
-          flag(line.add(of_flag, text, help + " (" + of_variable + ")")) {}
+          flag(line.add(of_flag, text, value, help).over(of_variable)) {}
     const char* name;
     const char* variable;
     Check check;  ///< null: not a variable of the program's

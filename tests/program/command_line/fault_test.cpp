@@ -1,0 +1,86 @@
+#include "tools/program/command_line/fault.hpp"
+
+#include <gtest/gtest.h>
+
+#include "program/command_line/sample_command.hpp"
+
+namespace weir::testing {
+namespace {
+
+std::string fault(const std::vector<std::string>& words) {
+  const CommandText program = sample_command();
+  return find_fault(program, read_words(program, words)).value_or("none");
+}
+
+TEST(CommandLineFault, FindsNoneWhereThereIsNone) {
+  EXPECT_EQ(fault({"run", "--budget", "80%"}), "none");
+  EXPECT_EQ(fault({"list", "a", "b", "-o", "c", "--all"}), "none");
+  EXPECT_EQ(fault({"group", "merge", "--output=c", "1"}), "none");
+  EXPECT_EQ(fault({"list", "--", "--budget"}), "none") << "an argument that looks like a flag";
+  EXPECT_EQ(fault({"list", "-"}), "none");
+}
+
+TEST(CommandLineFault, NamesTheFlagThatIsNotKnownAndTheNearest) {
+  EXPECT_EQ(fault({"--wings"}), "--wings is not a flag of prog (see prog --help)");
+  EXPECT_EQ(fault({"run", "--budgt", "3"}),
+            "--budgt is not a flag of prog run: did you mean --budget? (see prog run --help)");
+  EXPECT_EQ(fault({"group", "merge", "--wings=2"}),
+            "--wings is not a flag of prog group merge (see prog group merge --help)");
+  EXPECT_EQ(fault({"list", "-x"}), "-x is not a flag of prog list (see prog list --help)");
+}
+
+TEST(CommandLineFault, SaysOfWhichCommandAFlagIs) {
+  EXPECT_EQ(fault({"--budget", "3", "run"}),
+            "--budget is not a flag of prog, but of prog run (see prog run --help)");
+  EXPECT_EQ(fault({"run", "--version"}),
+            "--version is not a flag of prog run, but of prog (see prog --help)");
+}
+
+TEST(CommandLineFault, NamesWordsThatAreNoCommandAtAnyDepth) {
+  EXPECT_EQ(fault({"fly"}), "'fly' is not known: run, list or group (see prog --help)");
+  EXPECT_EQ(fault({"lits"}), "'lits' is not known: did you mean list? (see prog --help)");
+  EXPECT_EQ(fault({"group", "merg"}),
+            "'merg' is not known: did you mean merge? (see prog group --help)");
+  EXPECT_EQ(fault({"group"}), "a subcommand is required: merge (see prog group --help)");
+}
+
+TEST(CommandLineFault, SaysWhatACommandTakesInsteadOfAWord) {
+  EXPECT_EQ(fault({"run", "train.py"}),
+            "'train.py' was not expected: the program comes after --: prog run [FLAGS] -- PROGRAM "
+            "[ARGUMENTS] (see prog run --help)");
+  EXPECT_EQ(fault({"group", "merge", "1", "2", "-o", "x"}),
+            "'2' was not expected: prog group merge takes only PID (see prog group merge --help)");
+}
+
+TEST(CommandLineFault, NamesTheFlagWithoutAValueAsTyped) {
+  EXPECT_EQ(fault({"run", "--budget"}),
+            "--budget needs a value: BYTES|PERCENT (see prog run --help)");
+  EXPECT_EQ(fault({"list", "a", "-o"}), "-o needs a value: FILE (see prog list --help)");
+  EXPECT_EQ(fault({"run", "--budget", "--policy", "early"}),
+            "--budget needs a value before --policy: BYTES|PERCENT (see prog run --help)");
+  EXPECT_EQ(fault({"list", "a", "--all=1"}), "--all takes no value (see prog list --help)");
+}
+
+TEST(CommandLineFault, NamesFlagsThatMayNotStandTogetherInTheOrderTyped) {
+  EXPECT_EQ(fault({"list", "a", "--few", "--all"}),
+            "--few and --all exclude each other: give one of them (see prog list --help)");
+  EXPECT_EQ(fault({"list", "a", "-o", "x", "--output", "y"}),
+            "--output is given twice: give it once (see prog list --help)");
+}
+
+TEST(CommandLineFault, NamesWhatIsRequired) {
+  EXPECT_EQ(fault({"list"}), "FILE is required (see prog list --help)");
+  EXPECT_EQ(fault({"group", "merge", "1"}),
+            "--output is required: FILE (see prog group merge --help)");
+}
+
+TEST(CommandLineFault, GuessesOnlyWhatIsNear) {
+  const std::vector<std::string> names{"--budget", "--batches", "--lr"};
+  EXPECT_EQ(nearest("--bugdet", names), "--budget") << "two letters swapped";
+  EXPECT_EQ(nearest("--batchs", names), "--batches");
+  EXPECT_EQ(nearest("--lx", names), "") << "another flag is as likely";
+  EXPECT_EQ(nearest("--frobnicate", names), "");
+}
+
+}  // namespace
+}  // namespace weir::testing

@@ -1,0 +1,43 @@
+#pragma once
+
+// Finds what each word of a command line is.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/program/command_line/command_text.hpp"
+
+namespace weir {
+
+/// A flag that a user gave.
+struct GivenFlag {
+  const FlagText* flag;
+  std::string typed;                 ///< its name as the user typed it
+  std::optional<std::string> value;  ///< the value that was typed, if any
+  bool attached = false;             ///< the value was typed in the same word
+};
+
+/// A word that is nothing where it stands.
+struct StrayWord {
+  std::string word;
+  const CommandText* command;  ///< the command that was named before it
+};
+
+/// What the words of a command line are. It points into the CommandText that it was read with.
+struct Reading {
+  const CommandText* command = nullptr;   ///< the command that the user named
+  std::vector<GivenFlag> flags;           ///< of that command
+  std::vector<std::string> arguments;     ///< of that command
+  std::optional<StrayWord> unknown_flag;  ///< the first word that looks like a flag and is none
+  std::optional<StrayWord> unexpected;    ///< the first word that is neither command nor argument
+};
+
+/// Reads the words after the program's name. Never fails.
+[[nodiscard]] Reading read_words(const CommandText& program, std::span<const std::string> words);
+
+/// Returns the flag of `command` with that name; null if there is none.
+[[nodiscard]] const FlagText* find_flag(const CommandText& command, std::string_view name);
+
+}  // namespace weir
