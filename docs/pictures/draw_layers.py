@@ -1,0 +1,62 @@
+"""Draws the layers of the sources: who may include whom, from the rules that tests/layers.py checks."""
+
+import pathlib
+import re
+import sys
+
+from shapes import Picture
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+import layers as rules  # noqa: E402
+
+WIDTH, LEFT, ROW, GAP = 960, 20, 78, 14
+
+
+def about(folder):
+    """The sentence at the head of the folder's CMakeLists.txt."""
+    lines = []
+    for line in (ROOT / folder / "CMakeLists.txt").read_text().splitlines():
+        if not line.startswith("#") or "May include:" in line:
+            break
+        lines.append(line.lstrip("# "))
+    return re.split(r"(?<=\.) ", " ".join(lines))[0].rstrip(".").replace("`", "")
+
+
+def folders():
+    """Every folder of `FLOORS`, and the tools that have no floor of their own, by floor."""
+    floors = {}
+    for folder, floor in rules.FLOORS.items():
+        floors.setdefault(floor, []).append(folder)
+    tools = rules.FLOORS["tools"]
+    floors[tools].remove("tools")
+    for path in sorted((ROOT / "tools").iterdir()):
+        folder = f"tools/{path.name}"
+        if folder not in rules.FLOORS and any(path.rglob("*.cpp")):
+            floors[tools].append(folder)
+    return floors
+
+
+def draw():
+    floors = folders()
+    rows = []  # from the top; a floor of more than three boxes takes two rows
+    for floor in sorted(floors, reverse=True):
+        for begin in range(0, len(floors[floor]), 3):
+            rows.append(floors[floor][begin:begin + 3])
+    heights = [ROW if len(row) > 1 else ROW - 24 for row in rows]
+    picture = Picture(WIDTH, 56 + sum(heights) + GAP * len(rows),
+                      "The layers: each may include itself and what lies below")
+    y = 48
+    for row, height in zip(rows, heights):
+        width = (WIDTH - 2 * LEFT - GAP * (len(row) - 1)) / len(row)
+        for place, folder in enumerate(row):
+            x = LEFT + place * (width + GAP)
+            picture.box(x, y, width, height)
+            picture.text(x + 12, y + 22, folder, bold=True)
+            picture.lines(x + 12, y + 40, about(folder), int(width / 6.6))
+        y += height + GAP
+    return picture.svg()
+
+
+if __name__ == "__main__":
+    print(draw(), end="")

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""The check of the pictures finds an old one."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "docs/pictures"))
+import draw_admission  # noqa: E402
+import remake  # noqa: E402
+
+
+class Blocks(unittest.TestCase):
+    def test_a_block_counts_if_each_of_its_lines_was_printed(self):
+        printed = "head\n  a 1\n  b 2\nend\n"
+        for block, counts in (("head\n  a 1", 1), ("head\n...\nend", 1), ("head\n  a 3", 0), ("  b  2", 0)):
+            self.assertEqual(remake.blocks_from(f"Words.\n```text\n{block}\n```\nMore.\n", printed), counts, block)
+
+
+class Measured(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.pictures = self.root / "docs/pictures"
+        self.pictures.mkdir(parents=True)
+        hashes = []
+        for printed, (page, blocks, names) in remake.MEASURED.items():
+            (self.pictures / printed).write_text("first 1\nsecond 2\n")
+            (self.root / page).write_text("```text\nfirst 1\n```\n" * blocks + "".join(f"![](pictures/{n})" for n in names))
+            for name in names:
+                (self.pictures / name).write_text(name)
+                hashes.append(f'"{name}": "{remake.hash_of(self.pictures / name)}"')
+        (self.pictures / "measured.json").write_text("{" + ",".join(hashes) + "}")
+
+    def test_what_belongs_together_has_no_fault(self):
+        self.assertEqual(remake.faults_of_measured(self.pictures, self.root), [])
+        self.assertEqual(remake.faults_of_pages(self.pictures, self.root), [])
+
+    def test_another_picture_is_found(self):
+        (self.pictures / "compare.svg").write_text("drawn by hand")
+        self.assertEqual(len(remake.faults_of_measured(self.pictures, self.root)), 1)
+
+    def test_a_page_with_older_figures_is_found(self):
+        (self.pictures / "timelines.txt").write_text("first 1.5\n")
+        self.assertIn("older than the picture", remake.faults_of_measured(self.pictures, self.root)[0])
+
+    def test_a_picture_that_no_page_shows_is_found(self):
+        (self.pictures / "forgotten.svg").write_text("")
+        self.assertEqual(remake.faults_of_pages(self.pictures, self.root), ["no page shows docs/pictures/forgotten.svg"])
+
+
+class Admission(unittest.TestCase):
+    def test_another_order_of_the_decisions_is_not_drawn(self):
+        source = draw_admission.SOURCE.read_text()
+        with self.assertRaises(SystemExit):
+            draw_admission.draw(source.replace("return Decision::kWaitTurn", "return Decision::kWaitSoft"))
+
+
+if __name__ == "__main__":
+    unittest.main()
