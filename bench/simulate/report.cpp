@@ -1,7 +1,9 @@
 #include "bench/simulate/report.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
 #include "tools/program/numbers.hpp"
 #include "tools/program/table.hpp"
@@ -131,9 +133,13 @@ std::string missed_text(const std::vector<Outcome>& outcomes) {
 
 bool are_met(const std::vector<Outcome>& outcomes) { return std::ranges::all_of(outcomes, is_met); }
 
-std::string outcomes_json(const std::vector<Outcome>& outcomes) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const Outcome& outcome : outcomes) json.push_back(json_of(outcome));
+std::string outcomes_json(const std::vector<Outcome>& outcomes,
+                          std::span<const SettingLine> settings) {
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  for (const Outcome& outcome : outcomes) runs.push_back(json_of(outcome));
+  const nlohmann::ordered_json json{{"weir", kVersion},
+                                    {"settings", settings_json<nlohmann::ordered_json>(settings)},
+                                    {"runs", std::move(runs)}};
   return json_text(json);
 }
 

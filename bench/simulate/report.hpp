@@ -2,9 +2,11 @@
 
 // The table of a comparison, as text, JSON and CSV.
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "allocator/base/setting_line.hpp"
 #include "bench/simulate/comparison.hpp"
 
 namespace weir::simulate {
@@ -15,8 +17,9 @@ namespace weir::simulate {
 [[nodiscard]] std::string missed_text(const std::vector<Outcome>& outcomes);
 /// Whether `throttled` keeps all bounds and no other policy is better.
 [[nodiscard]] bool are_met(const std::vector<Outcome>& outcomes);
-/// Returns the outcomes as JSON. Times in ns, sizes in bytes.
-[[nodiscard]] std::string outcomes_json(const std::vector<Outcome>& outcomes);
+/// Returns the outcomes and the settings as JSON. Times in ns, sizes in bytes.
+[[nodiscard]] std::string outcomes_json(const std::vector<Outcome>& outcomes,
+                                        std::span<const SettingLine> settings);
 /// Returns lines `policy,time_ns,used_bytes,submitted,lead_ns,copy_ns,margin_ns`.
 [[nodiscard]] std::string series_csv(const std::vector<Outcome>& outcomes);
 /// Returns the workloads and policies by name, and what they are.

@@ -60,7 +60,7 @@ def comparison():
     del plain["idle_share"]  # nobody knows that of the loop without Weir
     return {
         "plain": plain,
-        "settings": "made up for a test",
+        "settings": {"device": {"value": "made up", "source": "--device"}},
         "reference": policy("reference", 1),
         "policies": [
             policy("unbounded", 0, "out of memory in batch 7"),
@@ -197,7 +197,8 @@ def wide():
               "copies_hidden": {"share": 0.992, "copying_ns": 12_500_000},
               "host_memory": {"warm_up_batches": 26, "warm_up_bytes": 17 * MIB, "later_bytes": 0}}  # fmt: skip
     timeline = {"file": "made up", "events": 100, "lost": 0, "note": ""}
-    return {"settings": "settings: made up", "result": result, "timeline": timeline}
+    settings = {"device": {"value": "made up", "source": "--device"}}
+    return {"settings": settings, "result": result, "timeline": timeline}
 
 
 def recorded_run(setup, profiled=0, **more):
@@ -1346,12 +1347,19 @@ class Page(Sampled):
 
     def test_names_the_cublas_and_what_was_set(self):
         self.evidence["machine"].update(
-            cublas="cuBLAS 9.9.9 in /made/up", settings=["NVIDIA_TF32_OVERRIDE=1"]
+            cublas="cuBLAS 9.9.9 in /made/up",
+            settings={"NVIDIA_TF32_OVERRIDE": {"value": "1", "source": "environment"}},
         )
         self.has(
             "| matrix products | cuBLAS 9.9.9 in /made/up |\n",
             "| set for unmodified programs alone | `NVIDIA_TF32_OVERRIDE=1` |\n",
         )
+
+    def test_reads_the_settings_of_earlier_pages_too(self):
+        self.assertEqual(report.settings_text("settings: a=1 (b)"), "settings: a=1 (b)")
+        self.assertEqual(report.settings_text({"a": {"value": "1", "source": "b"}}), "settings: a=1 (b)")
+        self.evidence["machine"]["settings"] = ["NVIDIA_TF32_OVERRIDE=1"]
+        self.has("| set for unmodified programs alone | `NVIDIA_TF32_OVERRIDE=1` |\n")
 
     def test_shows_policies_and_kernels_as_tables(self):
         self.has(*(f"### {title}" for title in report.COMPARISONS.values()))

@@ -66,7 +66,7 @@ case $command in
     ;;
   train)
     if [[ $1 == wide ]]; then
-      echo '{"settings": "made up", "result": {"outcome": "finished", "batches": 500, "seconds": 0.4,
+      echo '{"settings": {"device": {"value": "made up", "source": "--device"}}, "result": {"outcome": "finished", "batches": 500, "seconds": 0.4,
         "batches_per_second": 1250, "idle_share": 0, "staging_bytes": 1, "peak_reserved_bytes": 1,
         "copied_to_device": {"bytes": 1}, "test_accuracy": 1, "throttle_caused_idle": {"share": 0},
         "staging_bytes_per_batch": [1, 1]}}'
@@ -77,7 +77,7 @@ case $command in
       exit
     fi
     {
-      echo '{"settings": "made up", "weights_identical": true, "finished_runs": 4, "reference":'
+      echo '{"settings": {"device": {"value": "made up", "source": "--device"}}, "weights_identical": true, "finished_runs": 4, "reference":'
       policy reference 1 finished
       echo ', "plain":'
       policy plain 1 finished

@@ -51,7 +51,9 @@ expected_files() {
   echo "$libdir/weir/weir/__init__.py"
   echo share/doc/weir/LICENSE
   echo share/doc/weir/README.md
+  echo share/doc/weir/CHANGELOG.md
   echo share/doc/weir/docs/using-the-library.md
+  (cd "$WEIR_SOURCE" && printf 'share/doc/weir/%s\n' docs/schemas/*.schema.json)
   for header in $(public_headers); do
     echo "include/weir/$header"
   done

@@ -52,6 +52,7 @@ namespace weir::testing {
           .pool = "round",
           .policy = "throttled",
           .nvml = "budget",
+          .settings = {{"pool", "round", "default"}, {"budget", "80%", "WEIR_BUDGET"}},
           .devices = {sample_device(0), sample_device(1)}};
 }
 

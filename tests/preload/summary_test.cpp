@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "allocator/base/version.hpp"
 #include "sample_summary.hpp"
 #include "tools/preload/summary/bare_json.hpp"
 
@@ -23,12 +24,15 @@ Json gauge_json(const Gauge& gauge) {
 
 TEST(Summary, JsonHasEveryFieldOfTheProcess) {
   const Json json = Json::parse(to_json(sample_summary()));
-  EXPECT_EQ(json.size(), 6U);
+  EXPECT_EQ(json.size(), 8U);
   EXPECT_EQ(json.at("process"), 4242);
   EXPECT_EQ(json.at("program"), "/usr/bin/python3");
   EXPECT_EQ(json.at("pool"), "round");
   EXPECT_EQ(json.at("policy"), "throttled");
   EXPECT_EQ(json.at("nvml"), "budget");
+  EXPECT_EQ(json.at("weir"), kVersion);
+  EXPECT_EQ(json.at("settings"), (Json{{"pool", {{"value", "round"}, {"source", "default"}}},
+                                       {"budget", {{"value", "80%"}, {"source", "WEIR_BUDGET"}}}}));
   EXPECT_EQ(json.at("devices").size(), 2U);
 }
 

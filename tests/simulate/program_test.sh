@@ -31,7 +31,7 @@ grep -q '</svg>' "$scratch/a.svg" || wrong "--svg is complete"
 "$simulate" --batches 100 --workload bursts --budget 16 --policy throttled \
   --svg "$scratch/t.svg" --svg-of target >/dev/null
 grep -q 'run-ahead target (ms)' "$scratch/t.svg" || wrong "--svg-of target shows the target"
-"$simulate" --batches 10 --workload bursts --budget 4 --json - | head -c 1 | grep -q '\[' ||
+"$simulate" --batches 10 --workload bursts --budget 4 --json - | head -c 1 | grep -q '{' ||
   wrong "--json - prints JSON alone"
 
 "$real" --workload steady-2ms --budget 4 --policy throttled --rounds 1 --record "$scratch/jitter" >"$scratch/real"

@@ -111,13 +111,14 @@ install(
 install(FILES "${PROJECT_BINARY_DIR}/WeirConfig.cmake"
               "${PROJECT_BINARY_DIR}/WeirConfigVersion.cmake" DESTINATION "${_weir_cmake_dir}")
 install(FILES "${PROJECT_BINARY_DIR}/weir.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
         DESTINATION "${_weir_doc_dir}")
 install(
   DIRECTORY "${PROJECT_SOURCE_DIR}/docs"
   DESTINATION "${_weir_doc_dir}"
   FILES_MATCHING
-  PATTERN "*.md")
+  PATTERN "*.md"
+  PATTERN "*.schema.json")
 
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()

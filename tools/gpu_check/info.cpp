@@ -37,6 +37,16 @@ std::string describe(const CublasInfo& cublas) {
   return "cuBLAS " + cublas.version + " in " + cublas.file;
 }
 
+/// As settings_json, of `NAME=VALUE`.
+json settings_json(const std::vector<std::string>& settings) {
+  json all = json::object();
+  for (const std::string& setting : settings) {
+    const std::size_t sign = setting.find('=');
+    all[setting.substr(0, sign)] = {{"value", setting.substr(sign + 1)}, {"source", "environment"}};
+  }
+  return all;
+}
+
 }  // namespace
 
 json info_json(const GpuInfo& info) {
@@ -54,7 +64,7 @@ json info_json(const GpuInfo& info) {
           {"runtime", info.runtime},
           {"toolkit", info.toolkit},
           {"cublas", describe(info.cublas)},
-          {"settings", info.settings},
+          {"settings", settings_json(info.settings)},
           {"rehearsal", info.rehearsal},
           {"gpus", std::move(gpus)}};
 }

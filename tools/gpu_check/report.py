@@ -499,10 +499,19 @@ def read_policy(found):
     return line
 
 
+def settings_text(settings):
+    """Returns the settings in a line. Pages before version 0.1 have the line itself."""
+    if isinstance(settings, str):
+        return settings
+    return "settings: " + ", ".join(
+        f"{name}={setting['value']} ({setting['source']})" for name, setting in settings.items()
+    )
+
+
 def read_comparison(figures):
     policies = [read_policy(one) for one in figures["policies"]]
     return SimpleNamespace(
-        settings=figures["settings"],
+        settings=settings_text(figures["settings"]),
         reference=read_policy(figures["reference"]),
         plain=read_policy(figures["plain"]),  # if there is none, its outcome says why
         lines=policies,
@@ -964,7 +973,7 @@ def wide_section(figures):
         hidden_figure(hidden) if hidden else "-", pinned_figure(memory) if memory else "-",
         size(run["peak_reserved_bytes"]), percent(run["test_accuracy"], 1),
     ])  # fmt: skip
-    return f"{code(figures['settings'])}\n\n{markdown_table(rows)}\n"
+    return f"{code(settings_text(figures['settings']))}\n\n{markdown_table(rows)}\n"
 
 
 # --- What a recording costs weir-train: tools/gpu_check/timeline_cost ---------------------------
@@ -1626,7 +1635,10 @@ def machine_table(evidence):
     rows.append(["driver", f"{driver or 'of unknown version'}, for CUDA {cuda}"])
     rows.append(["toolkit", f"{toolkit}, runtime {runtime}"])
     rows.append(["matrix products", cublas])
-    for setting in machine.get("settings", []):
+    settings = machine.get("settings", [])
+    if isinstance(settings, dict):
+        settings = [f"{name}={setting['value']}" for name, setting in settings.items()]
+    for setting in settings:
         rows.append(["set for unmodified programs alone", code(setting)])
     rows.append(["commit", commit_note(commit)])
     rows.append(["date", evidence.get("date", "")])

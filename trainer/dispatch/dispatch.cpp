@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "scheduler/device/stream.hpp"
-#include "trainer/run/settings.hpp"
 
 namespace weir {
 namespace {
@@ -25,11 +24,11 @@ std::string parse_dispatch_device(std::string_view name, std::string_view text) 
   return std::string(text);
 }
 
-std::string DispatchSettings::describe() const {
-  std::string text = "settings: " + describe_setting("device", device.value, device);
-  const auto add = [&text](const char* name, const Setting<std::uint64_t>& setting,
-                           const char* unit = "") {
-    text += ", " + describe_setting(name, std::to_string(setting.value) + unit, setting);
+std::vector<SettingLine> DispatchSettings::lines() const {
+  std::vector<SettingLine> lines{setting_line("device", device.value, device)};
+  const auto add = [&lines](const char* name, const Setting<std::uint64_t>& setting,
+                            const char* unit = "") {
+    lines.push_back(setting_line(name, std::to_string(setting.value) + unit, setting));
   };
   add("operations", operations);
   add("rounds", rounds);
@@ -37,7 +36,7 @@ std::string DispatchSettings::describe() const {
   add("elements-small", elements_small);
   add("frontend", frontend, "us");
   add("matrix", matrix);
-  return text;
+  return lines;
 }
 
 DispatchFigures measure_dispatch(const DispatchSettings& settings, const DispatchHooks& hooks) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "allocator/base/setting.hpp"
+#include "allocator/base/setting_line.hpp"
 #include "trainer/dispatch/dispatch_addition.hpp"
 #include "trainer/dispatch/dispatch_product.hpp"
 
@@ -27,8 +28,8 @@ struct DispatchSettings {
   Setting<std::uint64_t> frontend = Setting<std::uint64_t>::by_default(50);
   Setting<std::uint64_t> matrix = Setting<std::uint64_t>::by_default(1024);  ///< rows and columns
 
-  /// Formats `settings: device=cpu (default), …` on one line.
-  [[nodiscard]] std::string describe() const;
+  /// Returns all settings in force.
+  [[nodiscard]] std::vector<SettingLine> lines() const;
 };
 
 /// Accepts `cpu`. Throws UsageError for other devices: the timed operations are host closures.

@@ -130,7 +130,7 @@ std::string dispatch_json(const DispatchSettings& settings, const DispatchFigure
                        {"completed_seconds", p.many_completed}};
   }
   const json j{{"weir", kVersion},
-               {"settings", settings.describe()},
+               {"settings", settings_json(settings.lines())},
                {"operations", settings.operations.value},
                {"rounds", settings.rounds.value},
                {"cases", std::move(cases)},

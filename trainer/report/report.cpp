@@ -177,7 +177,7 @@ std::string format_run(const TrainSettings& settings, const TrainResult& result)
 
 std::string run_json(const TrainSettings& settings, const TrainResult& result) {
   const json j{{"weir", kVersion},
-               {"settings", settings.describe()},
+               {"settings", settings_json(settings.lines())},
                {"policy", std::string(to_string(settings.policy.policy.value))},
                {"result", result_json(result)},
                {"timeline", timeline_json(result)}};
@@ -206,7 +206,7 @@ std::string predict_json(const PredictSettings& settings, const TrainResult& res
   figures["images_per_second"] =
       result.seconds > 0 ? static_cast<double>(result.test_images) / result.seconds : 0;
   const json j{{"weir", kVersion},
-               {"settings", settings.describe()},
+               {"settings", settings_json(settings.lines())},
                {"policy", std::string(to_string(settings.train.policy.policy.value))},
                {"result", std::move(figures)}};
   return json_text(j);
@@ -256,7 +256,7 @@ std::string comparison_json(const CompareSettings& settings, const Comparison& c
   for (const PolicyFigures& figures : comparison.policies)
     policies.push_back(figures_json(figures));
   const json j{{"weir", kVersion},
-               {"settings", settings.train.describe()},
+               {"settings", settings_json(settings.lines())},
                {"rounds", settings.rounds.value},
                {"reference", figures_json(comparison.reference)},
                {"plain", plain_json(comparison)},

@@ -372,7 +372,7 @@ std::string wide_json(const WideSettings& settings, const WideResult& result,
   if (result.checkpoints) figures["checkpoints"] = checkpoints_json(*result.checkpoints);
   if (result.ranks) figures["ranks"] = ranks_json(*result.ranks);
   const json j{{"weir", kVersion},
-               {"settings", settings.describe()},
+               {"settings", settings_json(settings.lines())},
                {"widths", settings.widths()},
                {"policy", std::string(to_string(settings.train.policy.policy.value))},
                {"result", std::move(figures)},

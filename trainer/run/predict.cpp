@@ -55,12 +55,14 @@ std::vector<NamedPath> PredictSettings::files() const {
           {data_directory.source, images->labels_file}};
 }
 
-std::string PredictSettings::describe() const {
-  return train.describe_memory() + ", " +
-         describe_setting("data", data_directory.value, data_directory) + ", " +
-         describe_setting("weights", weights_file.value, weights_file) +
-         ", model=" + format_widths(weights.widths) + " (weights), " +
-         describe_setting("batch-size", std::to_string(train.batch_size.value), train.batch_size);
+std::vector<SettingLine> PredictSettings::lines() const {
+  std::vector<SettingLine> lines = train.memory_lines();
+  lines.push_back(setting_line("data", data_directory.value, data_directory));
+  lines.push_back(setting_line("weights", weights_file.value, weights_file));
+  lines.push_back({"model", format_widths(weights.widths), "weights"});
+  lines.push_back(
+      setting_line("batch-size", std::to_string(train.batch_size.value), train.batch_size));
+  return lines;
 }
 
 TrainResult predict(const PredictSettings& settings, const TrainHooks& hooks) {

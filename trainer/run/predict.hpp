@@ -23,7 +23,8 @@ struct PredictSettings {
   void load(Setting<std::string> data, Setting<std::string> file);
   /// Returns the files that were read.
   [[nodiscard]] std::vector<NamedPath> files() const;
-  [[nodiscard]] std::string describe() const;
+  /// Returns all settings in force.
+  [[nodiscard]] std::vector<SettingLine> lines() const;
 };
 
 /// Classifies the test images, as `train` does after training. `batches` is 0, `seconds` is the

@@ -22,8 +22,6 @@ namespace {
 /// About 10^15 elements: more than any machine has, and far below where products of sizes overflow.
 constexpr std::uint64_t kMostCount = 1'000'000'000;
 
-constexpr const char* kSeparator = ", ";
-
 std::string without_space(std::string text) {
   std::erase(text, ' ');
   return text;
@@ -193,74 +191,64 @@ std::vector<NamedPath> TrainSettings::data_files() const {
           {option, data->test.labels_file}};
 }
 
-/// Returns `, share=NAME (WEIR_SHARE), share-floor=16MiB (WEIR_SHARE_FLOOR)`, or nothing.
-std::string TrainSettings::describe_share() const {
-  if (!shares()) return {};
-  return kSeparator + describe_setting("share", share.name.value, share.name) + kSeparator +
-         describe_setting("share-floor", without_space(format_budget(share.floor.value)),
-                          share.floor);
-}
-
-std::string TrainSettings::describe_memory() const {
-  std::string text =
-      "settings: " + describe_setting("device", device.value, device) + kSeparator +
-      describe_setting("device-memory", format_compact(total_memory()), device_memory) +
-      kSeparator +
-      describe_setting("budget", without_space(format_budget(pool.budget.value)), pool.budget) +
-      kSeparator +
-      (every_policy ? "policy=each in turn"
-                    : describe_setting("policy", std::string(to_string(policy.policy.value)),
-                                       policy.policy));
-  // The other policies have no soft limit, so show none.
-  if (every_policy || policy.policy.value == Policy::kThrottled) {
-    text += kSeparator + describe_setting("run-ahead", format_run_ahead(policy.run_ahead.value),
-                                          policy.run_ahead);
-  } else if (policy.run_ahead.source != "default") {
-    text += std::string(kSeparator) + "run-ahead=" + format_run_ahead(policy.run_ahead.value) +
-            " (" + policy.run_ahead.source + ", not used by " +
-            std::string(to_string(policy.policy.value)) + ")";
+std::vector<SettingLine> TrainSettings::memory_lines() const {
+  std::vector<SettingLine> lines{
+      setting_line("device", device.value, device),
+      setting_line("device-memory", format_compact(total_memory()), device_memory),
+      setting_line("budget", without_space(format_budget(pool.budget.value)), pool.budget),
+      every_policy
+          ? SettingLine{"policy", "each in turn", "compare"}
+          : setting_line("policy", std::string(to_string(policy.policy.value)), policy.policy)};
+  // The other policies have no soft limit, so show it only if it was given.
+  const bool used = every_policy || policy.policy.value == Policy::kThrottled;
+  if (used || policy.run_ahead.source != "default") {
+    lines.push_back(
+        setting_line("run-ahead", format_run_ahead(policy.run_ahead.value), policy.run_ahead));
+    if (!used) {
+      lines.back().note = "not used by " + std::string(to_string(policy.policy.value));
+    }
   }
-  text += describe_share();
-  text += kSeparator + describe_setting("pool", std::string(to_string(pool.kind.value)), pool.kind);
+  if (shares()) {
+    lines.push_back(setting_line("share", share.name.value, share.name));
+    lines.push_back(
+        setting_line("share-floor", without_space(format_budget(share.floor.value)), share.floor));
+  }
+  lines.push_back(setting_line("pool", std::string(to_string(pool.kind.value)), pool.kind));
   for (const PoolSetting* own : kind_of_pool(pool.kind.value).settings) {
-    text +=
-        kSeparator + describe_setting(std::string(own->name), own->text(pool), own->source(pool));
+    lines.push_back({std::string(own->name), own->text(pool), own->source(pool)});
   }
   if (!pool.log.value.empty()) {
-    text += kSeparator + describe_setting("alloc-log", pool.log.value, pool.log);
+    lines.push_back(setting_line("alloc-log", pool.log.value, pool.log));
   }
   if (!timeline.file.value.empty()) {
-    text += kSeparator + describe_setting("timeline", timeline.file.value, timeline.file);
+    lines.push_back(setting_line("timeline", timeline.file.value, timeline.file));
   }
-  return text;
+  return lines;
 }
 
-std::string TrainSettings::describe() const {
-  std::string text = describe_memory();
+std::vector<SettingLine> TrainSettings::lines() const {
+  std::vector<SettingLine> lines = memory_lines();
+  const auto add = [&lines](const char* name, std::string value, const auto& setting) {
+    lines.push_back(setting_line(name, std::move(value), setting));
+  };
   if (data != nullptr) {
-    text += kSeparator + describe_setting("data", data_directory.value, data_directory) +
-            std::string(kSeparator) + "model=" + format_widths(widths) + " (data)";
-    if (batches.source == "epochs") {
-      text += kSeparator + describe_setting("epochs", std::to_string(epochs.value), epochs);
-    }
+    add("data", data_directory.value, data_directory);
+    lines.push_back({"model", format_widths(widths), "data"});
+    if (batches.source == "epochs") add("epochs", std::to_string(epochs.value), epochs);
   } else {
-    text += kSeparator + describe_setting("inputs", std::string(to_string(inputs.value)), inputs);
-    if (inputs.value == InputKind::kRing) {
-      text += kSeparator + describe_setting("ring", std::to_string(ring.value), ring);
-    }
+    add("inputs", std::string(to_string(inputs.value)), inputs);
+    if (inputs.value == InputKind::kRing) add("ring", std::to_string(ring.value), ring);
   }
   if (memory.value != StaticMemory::kNone) {
-    text += kSeparator + describe_setting("static",
-                                          memory.value == StaticMemory::kShape ? "shape" : "alloc",
-                                          memory);
+    add("static", memory.value == StaticMemory::kShape ? "shape" : "alloc", memory);
   }
-  text += kSeparator +
-          describe_setting("width-factor", std::to_string(width_factor.value), width_factor);
-  return text + kSeparator + describe_setting("batches", std::to_string(batches.value), batches) +
-         kSeparator + describe_setting("batch-size", std::to_string(batch_size.value), batch_size) +
-         kSeparator + describe_setting("lr", format_setting(learning_rate.value), learning_rate) +
-         kSeparator + describe_setting("momentum", format_setting(momentum.value), momentum) +
-         kSeparator + describe_setting("seed", std::to_string(seed.value), seed);
+  add("width-factor", std::to_string(width_factor.value), width_factor);
+  add("batches", std::to_string(batches.value), batches);
+  add("batch-size", std::to_string(batch_size.value), batch_size);
+  add("lr", format_setting(learning_rate.value), learning_rate);
+  add("momentum", format_setting(momentum.value), momentum);
+  add("seed", std::to_string(seed.value), seed);
+  return lines;
 }
 
 }  // namespace weir

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "allocator/base/setting.hpp"
+#include "allocator/base/setting_line.hpp"
 #include "allocator/pool_options.hpp"
 #include "allocator/share/share_setting.hpp"
 #include "scheduler/admission/policy.hpp"
@@ -95,23 +96,11 @@ struct TrainSettings {
   [[nodiscard]] std::vector<NamedPath> data_files() const;
   /// Throws UsageError for settings that cannot work, before anything is set up.
   void validate() const;
-  /// Returns `settings: device=cpu (default), budget=96MiB (--budget), …` in one line.
-  [[nodiscard]] std::string describe() const;
-  [[nodiscard]] std::string describe_share() const;
-  /// Returns its beginning: the device, the budget, the policy and the pool.
-  [[nodiscard]] std::string describe_memory() const;
+  /// Returns all settings in force.
+  [[nodiscard]] std::vector<SettingLine> lines() const;
+  /// Returns the first of them: the device, the budget, the policy and the pool.
+  [[nodiscard]] std::vector<SettingLine> memory_lines() const;
 };
-
-/// `name=value (source)`, as in `describe`.
-[[nodiscard]] inline std::string describe_setting(const std::string& name, const std::string& value,
-                                                  const std::string& source) {
-  return name + "=" + value + " (" + source + ")";
-}
-template <typename T>
-[[nodiscard]] std::string describe_setting(const std::string& name, const std::string& value,
-                                           const Setting<T>& setting) {
-  return describe_setting(name, value, setting.source);
-}
 
 /// Returns a number for people, such as `0.001`.
 [[nodiscard]] std::string format_setting(double value);

@@ -347,20 +347,20 @@ std::vector<NamedPath> WideSettings::checkpoint_files() const {
   return files;
 }
 
-std::string WideSettings::describe() const {
-  std::string text = train.describe_memory();
-  const auto add = [&text](const char* name, const std::string& value, const auto& setting) {
-    text += ", " + describe_setting(name, value, setting);
+std::vector<SettingLine> WideSettings::lines() const {
+  std::vector<SettingLine> lines = train.memory_lines();
+  const auto add = [&lines](const char* name, std::string value, const auto& setting) {
+    lines.push_back(setting_line(name, std::move(value), setting));
   };
   const auto count = [&add](const char* name, const Setting<std::uint64_t>& setting) {
     add(name, std::to_string(setting.value), setting);
   };
-  text += ", network=" + format_widths(widths());
+  lines.push_back({"network", format_widths(widths()), "widths and scale"});
   add("scale", format_setting(scale.value), scale);
   add("loss", std::string(to_string(loss.value)), loss);
   add("optimizer", std::string(to_string(optimizer.value)), optimizer);
   add("precision", std::string(to_string(precision.value)), precision);
-  if (lazy_rows) text += ", rows=touched (--lazy-rows)";
+  if (lazy_rows) lines.push_back({"rows", "touched", "--lazy-rows"});
   if (is_placed()) {
     add("first-layer", std::string(to_string(first_layer.value)), first_layer);
     std::string budget = format_budget(first_layer_budget.value);
@@ -385,14 +385,14 @@ std::string WideSettings::describe() const {
   if (!checkpoint.value.empty()) {
     add("checkpoint", checkpoint.value, checkpoint);
     add("every", format_every(every.value), every);
-    if (resume) text += ", start=checkpoint (--resume)";
+    if (resume) lines.push_back({"start", "checkpoint", "--resume"});
   }
   if (parallel.value) add("parallel", std::string(to_string(*parallel.value)), parallel);
   if (parallel.value == Parallel::kData) add("bucket", format_bytes(bucket.value), bucket);
   count("batches", train.batches);
   count("batch-size", train.batch_size);
   count("seed", train.seed);
-  return text;
+  return lines;
 }
 
 }  // namespace weir

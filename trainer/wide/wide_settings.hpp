@@ -112,8 +112,8 @@ struct WideSettings {
   [[nodiscard]] std::vector<NamedPath> data_files() const;
   /// The checkpoint's file, and those beside it. Empty if there is none.
   [[nodiscard]] std::vector<NamedPath> checkpoint_files() const;
-  /// Returns `settings: …` in one line.
-  [[nodiscard]] std::string describe() const;
+  /// Returns all settings in force.
+  [[nodiscard]] std::vector<SettingLine> lines() const;
 
  private:
   void check_widths() const;

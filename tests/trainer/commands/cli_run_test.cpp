@@ -160,7 +160,13 @@ TEST(Cli, JsonHasTheFiguresThatArePrinted) {
   EXPECT_EQ(child.exit_code, 0) << child.err;
   const auto whole = nlohmann::json::parse(read_file(json));
   const auto& r = whole["result"];
-  EXPECT_EQ(whole["settings"], child.err.substr(0, child.err.find('\n')));
+  const std::string line = child.err.substr(0, child.err.find('\n'));
+  for (const auto& [name, setting] : whole["settings"].items()) {
+    const auto text = [&setting](const char* key) { return setting[key].get<std::string>(); };
+    const std::string part = name + "=" + text("value") + " (" + text("source");
+    EXPECT_NE(line.find(part), std::string::npos) << part << " is missing from " << line;
+  }
+  EXPECT_GE(whole["settings"].size(), 10U);
   EXPECT_EQ(printed(child.out, "policy"), whole["policy"]);
   EXPECT_EQ(printed(child.out, "result"), r["outcome"]);
   EXPECT_EQ(printed(child.out, "batches"), std::to_string(r["batches"].get<int>()));

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/program/json_text.hpp"
 #include "trainer/dispatch/dispatch_report.hpp"
 #include "trainer/dispatch/dispatch_summary.hpp"
 
@@ -151,7 +152,9 @@ TEST(DispatchReport, ShowsStagesPredictionsAndTheProduct) {
 TEST(DispatchReport, JsonHasTheSameFigures) {
   const DispatchSettings settings{.operations = 8};
   const auto j = nlohmann::json::parse(dispatch_json(settings, made_up_figures()));
-  EXPECT_EQ(j["settings"], settings.describe());
+  EXPECT_EQ(j["settings"], settings_json(settings.lines()));
+  EXPECT_EQ(j["settings"]["operations"],
+            (nlohmann::json{{"value", "8"}, {"source", "program"}}));
   EXPECT_EQ(j["operations"], 8);
   EXPECT_EQ(j["interrupted"], false);
   ASSERT_EQ(j["cases"].size(), 2U);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/program/json_text.hpp"
 #include "trainer/jobs.hpp"
 
 namespace weir::testing {
@@ -77,7 +78,9 @@ TEST(Report, OnlyThrottledHasATargetAndIdleTimeThatItCaused) {
 TEST(Report, RunJsonHasTheSameFigures) {
   const auto j = nlohmann::json::parse(run_json(TrainSettings{}, made_up_result()));
   EXPECT_EQ(j["policy"], "throttled");
-  EXPECT_EQ(j["settings"], TrainSettings{}.describe());
+  EXPECT_EQ(j["settings"], settings_json(TrainSettings{}.lines()));
+  EXPECT_EQ(j["settings"]["policy"],
+            (nlohmann::json{{"value", "throttled"}, {"source", "default"}}));
   const auto& r = j["result"];
   EXPECT_EQ(r["outcome"], "finished");
   EXPECT_EQ(r["batches"], 40);

@@ -14,7 +14,7 @@ namespace weir::testing {
 namespace {
 
 void expect_in_line(const TrainSettings& settings, const std::string& part) {
-  const std::string line = settings.describe();
+  const std::string line = settings_text(settings.lines());
   EXPECT_NE(line.find(part), std::string::npos) << line;
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
 }
@@ -51,7 +51,8 @@ TEST(TrainSettings, RunAheadIsShownInForceOnlyWhereAPolicyUsesIt) {
   expect_in_line(settings, "run-ahead=auto (default)");
   for (const Policy policy : {Policy::kBackstop, Policy::kUnbounded, Policy::kBarrier}) {
     settings.policy.policy.value = policy;
-    EXPECT_EQ(settings.describe().find("run-ahead"), std::string::npos) << settings.describe();
+    EXPECT_EQ(settings_text(settings.lines()).find("run-ahead"), std::string::npos)
+        << settings_text(settings.lines());
   }
   settings.every_policy = true;
   expect_in_line(settings, "run-ahead=auto (default)");
@@ -87,7 +88,8 @@ TEST(TrainSettings, EpochsSetTheBatchesUnlessThoseWereGiven) {
   settings.batches = {9, "--batches"};
   settings.use_data(data, {"digits", "--data"});
   EXPECT_EQ(settings.batches.value, 9U);
-  EXPECT_EQ(settings.describe().find("epochs"), std::string::npos) << settings.describe();
+  EXPECT_EQ(settings_text(settings.lines()).find("epochs"), std::string::npos)
+      << settings_text(settings.lines());
 }
 
 TEST(TrainSettings, MxnetsVariablesSetVerbatimTakeEffect) {

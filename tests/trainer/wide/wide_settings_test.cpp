@@ -121,10 +121,11 @@ TEST(WideSettings, AReaderMayBeSlowedByTenSecondsAtMost) {
     EXPECT_THROW((void)parse_read_time("--read-time", bad), UsageError) << bad;
   }
   WideSettings settings = unset();
-  EXPECT_EQ(settings.describe().find("read-time"), std::string::npos);
+  EXPECT_EQ(settings_text(settings.lines()).find("read-time"), std::string::npos);
   settings.read_time = {std::chrono::milliseconds(20), "--read-time"};
-  EXPECT_NE(settings.describe().find("read-time=20.0 ms (--read-time)"), std::string::npos)
-      << settings.describe();
+  EXPECT_NE(settings_text(settings.lines()).find("read-time=20.0 ms (--read-time)"),
+            std::string::npos)
+      << settings_text(settings.lines());
 }
 
 TEST(WideSettings, ParsesWhenACheckpointIsDue) {

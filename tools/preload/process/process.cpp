@@ -720,6 +720,7 @@ Summary Process::summary() const {
                   .pool = pool_name(settings_),
                   .policy = std::string(to_string(settings_.policy.policy.value)),
                   .nvml = std::string(to_string(settings_.nvml.value)),
+                  .settings = describe(settings_),
                   .devices = {}};
   const Lock lock(mutex_);
   for (const auto& account : accounts_) {

@@ -11,6 +11,7 @@
 
 #include "allocator/base/log.hpp"
 #include "allocator/base/setting.hpp"
+#include "allocator/base/setting_line.hpp"
 #include "allocator/pool_options.hpp"
 #include "allocator/share/share_setting.hpp"
 #include "scheduler/admission/policy.hpp"
@@ -91,12 +92,6 @@ void check_pool(std::string_view name, std::string_view text);
 /// Parses a time above zero and up to an hour, for WEIR_MAX_WAIT. Otherwise throws UsageError.
 [[nodiscard]] std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text);
 
-/// One setting for people: `budget`, `80%`, `WEIR_BUDGET`.
-struct SettingLine {
-  std::string name;
-  std::string value;
-  std::string source;
-};
 /// Returns all settings in force, in the order of Settings.
 [[nodiscard]] std::vector<SettingLine> describe(const Settings& settings);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/setting_line.hpp"
 #include "allocator/statistics.hpp"
 
 namespace weir::preload {
@@ -49,10 +50,11 @@ struct DeviceSummary {
 
 struct Summary {
   std::uint64_t process = 0;
-  std::string program;  ///< path of the program
-  std::string pool;     ///< as parse_pool_kind reads it
-  std::string policy;   ///< as parse_policy reads it
-  std::string nvml;     ///< whose figures NVML gave: `budget` or `real`
+  std::string program;                ///< path of the program
+  std::string pool;                   ///< as parse_pool_kind reads it
+  std::string policy;                 ///< as parse_policy reads it
+  std::string nvml;                   ///< whose figures NVML gave: `budget` or `real`
+  std::vector<SettingLine> settings;  ///< all that were in force
   std::vector<DeviceSummary> devices;
 };
 

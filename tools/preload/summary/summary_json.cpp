@@ -1,5 +1,6 @@
 // The summary for programs. tools/weir/run/summary_file.cpp parses it.
 
+#include "allocator/base/version.hpp"
 #include "tools/preload/summary/bare_json.hpp"
 #include "tools/preload/summary/summary.hpp"
 
@@ -75,16 +76,30 @@ std::string device_json(const DeviceSummary& device) {
   return object.text();
 }
 
+/// As settings_json of tools/program/json_text.hpp.
+std::string settings_json(const std::vector<SettingLine>& settings) {
+  JsonObject object;
+  for (const SettingLine& line : settings) {
+    JsonObject setting;
+    setting.add("value", json_string(line.value));
+    setting.add("source", json_string(line.source));
+    object.add(line.name, setting.text());
+  }
+  return object.text();
+}
+
 }  // namespace
 
 std::string to_json(const Summary& summary) {
   JsonObject object;
-  object.add("process", summary.process);
+  object.add("process", summary.process);  // first: at_exit.cpp knows a summary by it
   object.add("program", json_string(summary.program));
   object.add("pool", json_string(summary.pool));
   object.add("policy", json_string(summary.policy));
   object.add("nvml", json_string(summary.nvml));
+  object.add("settings", settings_json(summary.settings));
   object.add("devices", json_array(summary.devices, device_json));
+  object.add("weir", json_string(kVersion));
   return object.text() + "\n";
 }
 

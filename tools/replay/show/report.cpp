@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
 #include "tools/program/table.hpp"
 
@@ -293,7 +294,9 @@ std::string results_json(std::span<const TraceResults> results, const Setup& set
                       {"notes", trace.notes},
                       {"pools", std::move(pools)}});
   }
-  Json json{{"upstream", setup.upstream},
+  Json json{{"weir", kVersion},
+            {"settings", settings_json(setup.settings)},
+            {"upstream", setup.upstream},
             {"capacity_bytes", setup.capacity.count},
             {"lag", setup.lag},
             {"traces", std::move(traces)}};

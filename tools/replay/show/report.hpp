@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/base/setting_line.hpp"
 #include "tools/replay/measure/measure.hpp"
 #include "tools/replay/measure/recommend.hpp"
 
@@ -17,6 +18,7 @@ struct Setup {
   std::string upstream;  ///< in the syntax of parse_upstream
   Bytes capacity;
   std::uint64_t lag = 0;
+  std::vector<SettingLine> settings{};  ///< of the program, for results_json
 };
 
 /// Describes the setup in one line.

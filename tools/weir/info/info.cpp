@@ -50,8 +50,8 @@ std::string devices_table(const Info& info) {
 }
 
 /// Returns the library's settings, then those that only `weir run` reads.
-std::vector<preload::SettingLine> settings_of(const Info& info) {
-  std::vector<preload::SettingLine> lines = describe(info.settings);
+std::vector<SettingLine> settings_of(const Info& info) {
+  std::vector<SettingLine> lines = describe(info.settings);
   lines.push_back(
       {"allocator", std::string(to_string(info.allocator.value)), info.allocator.source});
   return lines;
@@ -59,7 +59,7 @@ std::vector<preload::SettingLine> settings_of(const Info& info) {
 
 std::string settings_table(const Info& info) {
   std::vector<std::vector<std::string>> rows{{"setting", "value", "from"}};
-  for (const preload::SettingLine& line : settings_of(info)) {
+  for (const SettingLine& line : settings_of(info)) {
     rows.push_back({std::string(line.name), line.value, line.source});
   }
   return format_table(rows);
@@ -96,16 +96,12 @@ std::string info_json(const Info& info) {
             {"library", nullptr},
             {"cuda_version", nullptr},
             {"devices", Json::array()},
-            {"settings", Json::array()}};
+            {"settings", settings_json(settings_of(info))}};
   if (!info.library.value.empty()) json["library"] = info.library.value;
   if (info.driver.version != 0) json["cuda_version"] = format_version(info.driver.version);
   if (!info.driver.problem.empty()) json["problem"] = info.driver.problem;
   for (const DeviceInfo& device : info.driver.devices) {
     json["devices"].push_back(device_json(device, info.settings));
-  }
-  for (const preload::SettingLine& line : settings_of(info)) {
-    json["settings"].push_back(
-        {{"name", line.name}, {"value", line.value}, {"source", line.source}});
   }
   return json_text(json);
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
 #include "tools/program/printable.hpp"
 #include "tools/program/table.hpp"
@@ -94,7 +95,7 @@ std::string ps_text(const Ps& ps, bool users, bool utf8) {
 }
 
 std::string ps_json(const Ps& ps) {
-  Json json{{"programs", Json::array()}, {"unreadable", ps.unreadable}};
+  Json json{{"weir", kVersion}, {"programs", Json::array()}, {"unreadable", ps.unreadable}};
   for (const PsProgram& program : ps.programs) {
     Json devices = Json::array();
     for (const timeline::LiveDevice& device : program.devices) {

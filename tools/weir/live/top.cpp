@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
 
 namespace weir::cli {
@@ -80,7 +81,7 @@ Top top_of(const timeline::LiveSurvey& survey, std::uint64_t now_ns,
 }
 
 std::string top_json(const Top& top) {
-  Json json{{"programs", Json::array()}, {"unreadable", top.unreadable}};
+  Json json{{"weir", kVersion}, {"programs", Json::array()}, {"unreadable", top.unreadable}};
   for (const TopRow& row : top.rows) json["programs"].push_back(row_json(row));
   return json_text(json);
 }

@@ -14,7 +14,7 @@
 namespace weir::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;  // keeps the order of the settings
 using preload::DeviceSummary;
 using preload::Passed;
 using preload::Summary;
@@ -76,6 +76,14 @@ DeviceSummary device(const Json& json) {
   return summary;
 }
 
+std::vector<SettingLine> settings(const Json& json) {
+  std::vector<SettingLine> lines;
+  for (const auto& [name, setting] : json.items()) {
+    lines.push_back({name, setting.at("value"), setting.at("source")});
+  }
+  return lines;
+}
+
 std::string read_whole(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -91,6 +99,7 @@ std::optional<Summary> parse_summary(std::string_view text) {
                     .pool = json.at("pool"),
                     .policy = json.at("policy"),
                     .nvml = json.at("nvml"),
+                    .settings = settings(json.at("settings")),
                     .devices = {}};
     for (const Json& one : json.at("devices")) summary.devices.push_back(device(one));
     return summary;

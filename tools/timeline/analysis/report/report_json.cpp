@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "allocator/base/version.hpp"
 #include "tools/timeline/analysis/report/report_figures.hpp"
 
 namespace weir::timeline {
@@ -264,7 +265,7 @@ nlohmann::ordered_json report_json(const Timeline& timeline, const ReportOptions
     processes.push_back(to_json(process, options));
     lost = add_capped(lost, processes.back()["summary"]["lost"].get<std::uint64_t>());
   }
-  return {{"lost", lost}, {"processes", std::move(processes)}};
+  return {{"weir", kVersion}, {"lost", lost}, {"processes", std::move(processes)}};
 }
 
 }  // namespace weir::timeline

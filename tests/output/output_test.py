@@ -1,0 +1,225 @@
+"""Checks docs/output.md: each JSON output against its schema, and each exit code of the table by a run.
+
+    output_test.py [-k NAME]     as unittest; CMakeLists.txt names the programs
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+import schemas
+from outputs import ROOT, SMALL, TRACE, WIDE, Runs, outputs
+
+PAGE = (ROOT / "docs/output.md").read_text()
+FULL = "/dev/full"  # a file that cannot be written
+
+
+class Json(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.schemas = schemas.all_schemas()
+
+    def test_outputs_match_their_schemas_which_refuse_what_is_changed(self):
+        tested, mutants = set(), 0
+        with tempfile.TemporaryDirectory() as folder:
+            for name, what, document in outputs(Runs(folder)):
+                schema = self.schemas[name]
+                with self.subTest(name, what=what):
+                    self.assertEqual(schemas.problems(schema, document), [])
+                    if name in tested:
+                        continue
+                    for change, mutant in schemas.mutants(schema, document):
+                        mutants += 1
+                        self.assertTrue(schemas.problems(schema, mutant), f"{change}: not refused")
+                tested.add(name)
+        self.assertGreater(mutants, 500)
+        if "SWAP_IN_PROGRAM" in os.environ:
+            self.assertEqual(tested, set(self.schemas) - {"doctor"})  # tested beside its command
+
+    def test_settings_have_one_shape(self):
+        with tempfile.TemporaryDirectory() as folder:
+            runs = Runs(folder)
+            lines = [
+                f"weir-train run {SMALL}",
+                f"weir replay {TRACE} --no-search --lag 4",
+                "weir-simulate --batches 10 --workload bursts --budget 4",
+            ]
+            found = [runs.json(line)["settings"] for line in lines]
+        self.assertEqual(found[0]["batches"], {"value": "4", "source": "--batches"})
+        self.assertEqual(found[0]["policy"], {"value": "throttled", "source": "default"})
+        self.assertEqual(found[1]["lag"], {"value": "4", "source": "--lag"})
+        self.assertEqual(found[1]["upstream"]["source"], "default")
+        self.assertEqual(found[2]["workload"], {"value": "bursts", "source": "--workload"})
+
+    def test_schemas_say_of_each_property_what_it_is(self):
+        for name, schema in self.schemas.items():
+            schemas.Validator.check_schema(schema)
+            for path, part in each_schema(schema):
+                with self.subTest(name, path=path):
+                    self.assertRegex(part["description"], r"^\S.*[.…]$")
+                    kinds = part.get("type", [])
+                    if {"integer", "number"} & set([kinds] if isinstance(kinds, str) else kinds):
+                        self.assertIn("unit", part)
+                    if "properties" in part:
+                        self.assertFalse(part["additionalProperties"])
+                        self.assertTrue(set(part["required"]) <= set(part["properties"]))
+
+    def test_parts_of_one_name_are_the_same_in_all_schemas(self):
+        known = {}
+        for name, schema in self.schemas.items():
+            for part, definition in schema.get("$defs", {}).items():
+                self.assertEqual(known.setdefault(part, definition), definition, f"{name}: {part}")
+
+    def test_the_page_lists_the_schemas(self):
+        listed = set(re.findall(r"\]\(schemas/([a-z-]+)\.schema\.json\)", PAGE))
+        self.assertEqual(listed, set(self.schemas))
+
+
+def each_schema(schema):
+    """Yields (path, schema) of each property and definition."""
+    todo = [(name, part) for name, part in schema.get("$defs", {}).items()] + [(".", schema)]
+    while todo:
+        path, part = todo.pop()
+        if "$ref" in part:
+            continue
+        yield path, part
+        todo += [(f"{path}/{key}", one) for key, one in part.get("properties", {}).items()]
+        todo += [(f"{path}/{i}", one) for i, one in enumerate(part.get("anyOf", []))]
+        for key in ("items", "additionalProperties"):
+            if isinstance(part.get(key), dict):
+                todo.append((f"{path}/{key}", part[key]))
+
+
+OOM = "--policy unbounded --budget 200KiB"
+PREDICT = "weir-train predict --data digits --weights weights"
+FOREVER = "--batches 1000000000"
+# Of each row of the table: the command that stands for it, by code. A `/dev/full` at the end is standard output.
+# `interrupted` begins a command that gets SIGINT. `test` names a test of the tree that shows the code.
+ROWS = {
+    "weir-train run": {
+        0: f"weir-train run {SMALL}",
+        1: f"weir-train run {SMALL} --lr 1e30",
+        2: "weir-train run --batches none",
+        3: "weir-train run --batches 40 --policy unbounded --budget 96MiB",
+        130: f"interrupted weir-train run --batch-size 16 {FOREVER}",
+    },
+    "weir-train predict": {
+        0: PREDICT,
+        1: f"{PREDICT} {FULL}",
+        2: "weir-train predict --data nowhere --weights weights",
+        3: f"{PREDICT} {OOM}",
+        130: "test CliInterrupt.",
+    },
+    "weir-train dispatch": {
+        0: "weir-train dispatch --operations 10 --rounds 1 --elements-large 10 --matrix 8",
+        1: f"weir-train dispatch --operations 10 --rounds 1 --elements-large 10 --matrix 8 {FULL}",
+        2: "weir-train dispatch --device cuda",
+        130: "interrupted weir-train dispatch --operations 10 --rounds 1000000 --elements-large 10 --matrix 8",
+    },
+    "weir replay": {
+        0: f"weir replay {TRACE} --no-search --pool round",
+        1: f"weir replay {TRACE} --no-search --pool round {FULL}",
+        2: "weir replay nowhere",
+        3: f"weir replay {TRACE} --no-search --pool round --capacity 8MiB",
+    },
+    "weir info": {0: "weir info", 1: f"weir info {FULL}", 2: "weir info --nonsense"},
+    "weir doctor": {0: "test Doctor", 1: "test Doctor", 2: "weir doctor --nonsense"},
+    "weir set": {0: "test WeirSet.LowersAndRaises", 1: "weir set 1 --budget 1GiB", 2: "weir set 1 --budget none"},
+    "weir-simulate": {
+        0: "weir-simulate --batches 10 --workload bursts --budget 4",
+        1: "weir-simulate --check --batches 21 --workload bursts --budget 16 --policy throttled",
+        2: "weir-simulate --budget 0.5",
+    },
+    "weir-stress": {
+        0: "test Bench.RunListsRunsAndRefuses",
+        1: f"weir-stress fragmentation --size 64MiB --pool round --peer none {FULL}",
+        2: "weir-stress oom --upstream nonsense",
+    },
+    "weir-faq": {
+        0: "test Bench.RunListsRunsAndRefuses",
+        1: "test Bench.RunListsRunsAndRefuses",
+        2: "test Bench.RunListsRunsAndRefuses",
+    },
+    "weir-bench": {
+        0: "test Bench.EveryBenchmarkRuns",
+        1: "test Bench.RunListsRunsAndRefuses",
+        2: "test Bench.RunListsRunsAndRefuses",
+    },
+    "tools/demo": {0: "tools/demo --help", 1: "test GpuCheck.RunsEveryStepWithinItsLimit", 2: "tools/demo --nonsense"},
+    "tools/test": {0: "tools/test --help", 1: "test Mutants.RunnerTellsWhoSurvives", 2: "tools/test --nonsense"},
+    "tools/gpu-check": {
+        0: "test GpuCheck.RunsEveryStepWithinItsLimit",
+        1: "test GpuCheck.RunsEveryStepWithinItsLimit",
+        2: "tools/gpu-check --nonsense",
+    },
+}
+
+
+def table():
+    """Returns the codes of each row of the page's table, by its first program."""
+    rows = {}
+    heading = None
+    for line in PAGE.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| program |"):
+            heading = [int(cell) for cell in cells[1:]]
+        elif heading and line.startswith("| `"):
+            name = re.match(r"`([^`]+)`", cells[0])[1]
+            rows[name] = {code for code, cell in zip(heading, cells[1:]) if cell != "-"}
+        elif heading and not line.startswith("|"):
+            break
+    return rows
+
+
+class ExitCodes(unittest.TestCase):
+    def test_each_code_of_the_table_is_that_of_a_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            runs = Runs(folder)
+            self.assertEqual(runs.code("make_digits digits")[0], 0)
+            self.assertEqual(runs.code("weir-train run --data digits --epochs 1 --save weights")[0], 0)
+            for row, codes in ROWS.items():
+                for code, line in codes.items():
+                    if line.startswith("test ") or not is_built(line):
+                        continue
+                    with self.subTest(row, code=code):
+                        ended, err = run_of(runs, line)
+                        self.assertEqual(ended, code, f"{line}: {err}")
+                        if code == 2:
+                            self.assertTrue(err.strip(), f"{line} says nothing")
+
+    def test_the_table_has_no_other_codes(self):
+        self.assertEqual(table(), {row: set(codes) for row, codes in ROWS.items()})
+
+    def test_tests_that_show_a_code_exist(self):
+        sources = [file.read_text() for file in (ROOT / "tests").rglob("*.cpp")]
+        sources += [file.read_text() for file in ROOT.rglob("CMakeLists.txt") if "build" not in file.parts]
+        text = "\n".join(sources)
+        for codes in ROWS.values():
+            for line in codes.values():
+                if line.startswith("test "):
+                    suite, _, name = line.removeprefix("test ").partition(".")
+                    wanted = rf"\b\w*{suite}\w*, {name}\w*|NAME {suite}\.{name}\b"
+                    self.assertTrue(re.search(wanted, text), line)
+
+
+def is_built(line):
+    return not line.startswith("weir-stress") or "WEIR_STRESS" in os.environ
+
+
+def run_of(runs, line):
+    """Runs a line of ROWS. Returns the exit code and standard error."""
+    if line.startswith("interrupted "):
+        return runs.interrupted(line.removeprefix("interrupted ")), ""
+    if line.startswith("tools/"):
+        ended = subprocess.run([ROOT / line.split()[0], *line.split()[1:]], capture_output=True, text=True, check=False)
+        return ended.returncode, ended.stderr
+    if line.endswith(FULL):
+        with open(FULL, "w") as full:
+            return runs.code(line.removesuffix(FULL), full)
+    return runs.code(line)
+
+
+if __name__ == "__main__":
+    unittest.main()
