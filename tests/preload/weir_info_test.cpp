@@ -11,6 +11,7 @@
 #ifdef STANDIN_FOLDER
 #include "tools/preload/hooks/hook_list.hpp"
 #endif
+#include "support/table_checks.hpp"
 #include "weir_process.hpp"
 
 namespace weir::testing {
@@ -38,6 +39,19 @@ TEST(WeirInfo, WithoutADeviceItSaysSoAndGoesOn) {
   EXPECT_EQ(weir.err, "");
   EXPECT_THAT(weir.out, HasSubstr("\ndriver: no device can be used"));
   EXPECT_THAT(weir.out, HasSubstr("\nlibrary: " FAKE_LIBRARY "\n"));
+  expect_legend_of(weir.out, "setting");
+}
+
+TEST(WeirInfo, FitsTheTerminalAndWideCutsNothing) {
+  const std::string place = "/tmp/" + std::string(200, 'p');
+  const Finished weir = run_weir({"info"}, {{"WEIR_SUMMARY", place}});
+  std::string tables;  // a path of the library is not broken
+  for (const std::string& line : lines_of_text(weir.out)) {
+    if (!line.starts_with("library: ")) tables += line + "\n";
+  }
+  EXPECT_LE(widest_line(tables), 100U) << tables;
+  EXPECT_THAT(weir.out, HasSubstr("..."));
+  EXPECT_THAT(run_weir({"info", "--wide"}, {{"WEIR_SUMMARY", place}}).out, HasSubstr(place));
 }
 
 TEST(WeirInfo, NamesEachSettingWithItsSource) {
@@ -120,10 +134,15 @@ TEST(WeirInfo, HooksAreATableOfAllThatTheLibraryStandsInFrontOf) {
   const Finished weir = run_weir({"info", "--hooks"});
   EXPECT_EQ(weir.exit_code, 0);
   EXPECT_THAT(weir.out, StartsWith("function "));
-  EXPECT_THAT(weir.out, ::testing::ContainsRegex("\ncuMemFree_v2 +3.2 +own  to the pool"));
-  EXPECT_THAT(weir.out, ::testing::ContainsRegex("\ncuLaunchKernel, _ptsz +4.0 +pace  paced\n"));
-  // One line for the heading, and one for each function.
-  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(weir.out, '\n')),
+  EXPECT_THAT(weir.out, ::testing::ContainsRegex("\ncuMemFree_v2 +own +3.2 +to the pool"));
+  EXPECT_THAT(weir.out, ::testing::ContainsRegex("\ncuLaunchKernel, _ptsz +pace +4.0 +paced\n"));
+  EXPECT_LE(widest_line(weir.out), 100U);
+  expect_legend_of(weir.out, "function");
+  // One line for the heading, and one for each function; with a legend of one or two.
+  const std::string wide = run_weir({"info", "--hooks", "--wide"}).out;
+  const auto rows = std::ranges::count_if(
+      lines_of_text(wide), [](const std::string& line) { return !line.starts_with(' '); });
+  EXPECT_EQ(static_cast<std::size_t>(rows),
             preload::hooks().size() + preload::nvml_hooks().size() + 1);
 }
 

@@ -24,19 +24,20 @@ TEST(Units, WholeNumbersAndLargeOnesHaveNoPoint) {
 }
 
 TEST(Units, ASmallerUnitShowsSmallSizesBesideLargeOnes) {
-  const UnitColumn column = in_one_unit(Sizes{gib(100), mib(50)});
+  const UnitColumn column = in_one_unit(Sizes{gib(9), mib(50)});
   EXPECT_EQ(column.unit, "MiB");
-  EXPECT_THAT(column.cells, ElementsAre("102400", "50"));
+  EXPECT_THAT(column.cells, ElementsAre("9216", "50"));
 }
 
-TEST(Units, NoNumberHasMoreThanSixDigitsForTheSakeOfASmallerOne) {
-  const UnitColumn column = in_one_unit(Sizes{gib(16 * 1024), Bytes{1}});
+TEST(Units, NoNumberHasMoreThanFourDigitsForTheSakeOfASmallerOne) {
+  const UnitColumn column = in_one_unit(Sizes{gib(16), mib(60), Bytes{1}});
   EXPECT_EQ(column.unit, "GiB");
-  EXPECT_THAT(column.cells, ElementsAre("16384.00", "<0.01"));
+  EXPECT_THAT(column.cells, ElementsAre("16.00", "0.06", "<0.01"));
 }
 
 TEST(Units, NothingIsZeroBytesInBytes) {
-  EXPECT_EQ(in_one_unit(Sizes{}).unit, "B");
+  EXPECT_EQ(in_one_unit(Sizes{std::nullopt}).unit, "");
+  EXPECT_EQ(in_one_unit(Sizes{Bytes{}}).unit, "B");
   EXPECT_THAT(in_one_unit(Sizes{Bytes{}, std::nullopt}).cells, ElementsAre("0", "-"));
 }
 

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/table_checks.hpp"
 #include "tools/replay/measure/pools.hpp"
 #include "tools/replay/show/report.hpp"
 #include "traces.hpp"
@@ -87,8 +88,63 @@ TEST_F(ReplayMeasure, TheTableHasARowForEachPoolAndSaysWhatWasCut) {
                         "upstream simulated of 1 GiB, the device 3 operations behind the host\n"));
   EXPECT_THAT(text, HasSubstr("\nt: 5 operations, 3 buffers, 4 streams, peak requested 8 KiB\n"));
   EXPECT_THAT(text, HasSubstr("\n  cut short: the gzip data ends early\n"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("\nnaive +8 KiB +16 KiB +2.000 +50.0% +0 B +50.0%"));
+  EXPECT_THAT(
+      text, ::testing::ContainsRegex("\npool +x peak +reserved KiB +x least +least KiB +frag % "));
+  EXPECT_THAT(text, ::testing::ContainsRegex("\nnaive +2.000 +16 +1.000 +8 +50.0 .* completed\n"));
+  expect_legend_of(text, "pool");
   EXPECT_FALSE(replay::any_refused(results));
+}
+
+TEST_F(ReplayMeasure, AWideTableHasAllColumns) {
+  const auto results = replay::measure_all(traces_, candidates_, {.capacity = gib(1)});
+  const std::string text = replay::results_text(results, {"simulated", gib(1), 3}, true);
+  EXPECT_THAT(text, ::testing::ContainsRegex("\npool .*allocated KiB +waste B +largest free % +"
+                                             "reserved there KiB +outcome\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("\nnaive .* 8 +0 +50.0 +8 +completed\n"));
+  for (const char* heading : {"maps", "waits", "x peak", "x least", "ns/op", "calls"}) {
+    EXPECT_THAT(headings_of(text, "pool"), ::testing::Contains(heading));
+  }
+  expect_legend_of(text, "pool");
+}
+
+TEST_F(ReplayMeasure, TablesFitTheTerminalWhateverTheFiguresAre) {
+  auto results = replay::measure_all(traces_, candidates_, {.capacity = gib(1)});
+  const replay::Trace long_name = [&] {
+    replay::Trace trace = *results[1].trace;
+    trace.name = "/folder/" + std::string(255, 'n') + ".csv";
+    trace.notes = {"a note of " + std::string(80, 'w') + " and more words"};
+    return trace;
+  }();
+  for (replay::TraceResults& result : results) {
+    result.trace = &long_name;
+    for (replay::Measured& m : result.measured) {
+      m.subject = "a_pool_with_a_long_name:" + std::string(40, '9');
+      m.figures.peak_allocated = gib(1024) * 99 + Bytes{1};
+      m.figures.peak_reserved = gib(1024) * 999 + Bytes{1};
+      m.figures.driver_calls = 9'999'999'999;
+      m.ns_per_operation = 9'999'999;
+      m.least = replay::LeastCapacity{.capacity = gib(1024) * 999 + Bytes{1}, .failed = {}};
+      m.at_least = m.figures;
+      m.figures.refusal.emplace().operation = UINT64_MAX;
+      replay::Breakdown& breakdown = m.breakdown.emplace();
+      breakdown.page = mib(2);
+      breakdown.reserved = gib(1024) * 99;
+      breakdown.requested = Bytes{1};
+    }
+  }
+  for (int i = 0; i < 6; ++i) results.push_back(replay::TraceResults(results.front()));
+  const replay::Setup setup{"simulated", gib(1), 3};
+  for (const std::string& text :
+       {replay::results_text(results, setup), replay::summary_text(results, setup),
+        replay::breakdown_text(results)}) {
+    std::string tables;  // a path is not broken
+    for (const std::string& line : lines_of_text(text)) {
+      if (!line.starts_with(long_name.name)) tables += line + "\n";
+    }
+    EXPECT_LE(widest_line(tables), 100U) << tables;
+  }
+  EXPECT_THAT(replay::summary_text(results, setup, true), HasSubstr("  " + std::string(255, 'n')));
+  expect_legend_of(replay::breakdown_text(results), "trace");
 }
 
 TEST_F(ReplayMeasure, TheSummaryIsOneTableOfPoolsAndTraces) {
@@ -125,8 +181,9 @@ TEST_F(ReplayMeasure, OutOfMemoryIsShownWithWhereAndWhatThereWas) {
       replay::measure_all(traces_, candidates_, {.capacity = kib(8), .search = false});
   EXPECT_TRUE(replay::any_refused(results));
   const std::string text = replay::results_text(results, {"simulated", kib(8), 0});
-  EXPECT_THAT(text, HasSubstr("\nnaive: out of memory at operation 1: asked 1 MiB with 0 B "
-                              "requested, 0 B allocated, 0 B reserved, largest free block 0 B\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nnaive: out of memory at operation 1: asked 1 MiB with 0 B "
+                        "requested, 0 B allocated, 0 B reserved,\n  largest free block 0 B\n"));
   EXPECT_THAT(replay::summary_text(results, {"simulated", kib(8), 0}),
               HasSubstr("\nsecond:\n  cut short: the gzip data ends early\n"
                         "  naive: out of memory at operation 1: asked 1 MiB with 0 B requested"));
@@ -183,7 +240,7 @@ TEST_F(ReplayMeasure, AdviceIsTheVariablesAndTheReason) {
   EXPECT_EQ(replay::advice_text(advice),
             "recommended: WEIR_POOL=round\n"
             "  reserves 1.250 x the peak requested; 300 ns an operation: 100 its own, and 0.0100 "
-            "driver calls of 20 us\n");
+            "driver calls of\n    20 us\n");
   advice.recommendation->equal = {{.candidate = 0}};
   EXPECT_THAT(replay::advice_text(advice),
               EndsWith("\n  equal, within the difference of two timings: WEIR_POOL=naive\n"));

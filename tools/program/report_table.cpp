@@ -56,10 +56,13 @@ std::size_t sum_of(std::span<const std::size_t> widths) {
 }  // namespace
 
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t most) {
+  const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
   std::string result;
-  const std::string before(indent, ' ');
-  for (const std::string& line : lines_of(text, most, most - std::min(indent, most - 1))) {
-    result += (result.empty() ? "" : before) + line + "\n";
+  std::size_t before = begin;
+  for (const std::string& line : lines_of(text.substr(begin), most - std::min(begin, most - 1),
+                                          most - std::min(indent, most - 1))) {
+    result += std::string(before, ' ') + line + "\n";
+    before = indent;
   }
   return result;
 }
@@ -95,13 +98,19 @@ ReportTable& ReportTable::numbers(Name name, std::vector<std::string> cells) {
 
 ReportTable& ReportTable::bytes(Name name, const std::vector<std::optional<Bytes>>& cells) {
   UnitColumn column = in_one_unit(cells);
-  name.heading += " " + column.unit;
+  if (!column.unit.empty()) name.heading += " " + column.unit;
+  return numbers(std::move(name), std::move(column.cells));
+}
+
+ReportTable& ReportTable::rates(Name name, const std::vector<std::optional<Bytes>>& cells) {
+  UnitColumn column = in_one_unit(cells);
+  if (!column.unit.empty()) name.heading += " " + column.unit + "/s";
   return numbers(std::move(name), std::move(column.cells));
 }
 
 ReportTable& ReportTable::times(Name name, const std::vector<std::optional<double>>& nanoseconds) {
   UnitColumn column = times_in_one_unit(nanoseconds);
-  name.heading += " " + column.unit;
+  if (!column.unit.empty()) name.heading += " " + column.unit;
   return numbers(std::move(name), std::move(column.cells));
 }
 
@@ -114,12 +123,19 @@ std::vector<ReportTable::Column> ReportTable::shown(bool wide) const {
 }
 
 std::string ReportTable::legend(bool wide, std::size_t most) const {
+  // Stands for the spaces of a heading, which is not broken.
+  constexpr char kJoined = '\x1f';
   std::string text;
   for (const Column& column : shown(wide)) {
-    text += (text.empty() ? "  " : "; ") + column.name.heading + ": " + column.name.meaning;
+    if (column.name.meaning.empty()) continue;
+    std::string heading = column.name.heading;
+    std::ranges::replace(heading, ' ', kJoined);
+    text += (text.empty() ? "  " : "; ") + heading + ": " + column.name.meaning;
   }
-  // The indent is not a word.
-  return text.empty() ? text : "  " + wrapped(text.substr(2) + ".", 2, most - 2);
+  if (text.empty()) return text;
+  text = wrapped(text + ".", 2, most);
+  std::ranges::replace(text, kJoined, ' ');
+  return text;
 }
 
 namespace {
@@ -190,6 +206,11 @@ std::vector<std::vector<std::size_t>> folds(const Laid& laid, std::size_t most) 
 }  // namespace
 
 std::string ReportTable::format(bool wide, std::size_t most) const {
+  const std::string text = rows(wide, most);
+  return text.empty() ? text : text + legend(wide, most);
+}
+
+std::string ReportTable::rows(bool wide, std::size_t most) const {
   const std::vector<Column> columns = shown(wide);
   if (columns.empty() || columns.front().cells.empty()) return {};
   Laid laid;
@@ -216,7 +237,7 @@ std::string ReportTable::format(bool wide, std::size_t most) const {
       text += row_text(laid, row, fold, wraps && fold.back() + 1 == columns.size());
     }
   }
-  return text + legend(wide, most);
+  return text;
 }
 
 }  // namespace weir

@@ -31,7 +31,7 @@ class ReportTable {
   /// What a column is called and means.
   struct Name {
     std::string heading;
-    std::string meaning;  ///< for the legend
+    std::string meaning;  ///< for the legend; empty: a line of the report says it
     Shown shown = Shown::kAlways;
   };
 
@@ -41,6 +41,8 @@ class ReportTable {
   ReportTable& numbers(Name name, std::vector<std::string> cells);
   /// Adds a column of sizes in one unit, which ends the heading: `reserved MiB`.
   ReportTable& bytes(Name name, const std::vector<std::optional<Bytes>>& cells);
+  /// Adds a column of bytes a second, which ends the heading: `copied MiB/s`.
+  ReportTable& rates(Name name, const std::vector<std::optional<Bytes>>& cells);
   /// Adds a column of times in nanoseconds in one unit, which ends the heading: `waited ms`.
   ReportTable& times(Name name, const std::vector<std::optional<double>>& nanoseconds);
 
@@ -49,6 +51,8 @@ class ReportTable {
   /// or wrapped, then the columns are folded into tables under each other, which repeat the first
   /// column. Empty if there are no rows.
   [[nodiscard]] std::string format(bool wide, std::size_t most = kMostColumns) const;
+  /// Returns only the table: for several tables of the same columns.
+  [[nodiscard]] std::string rows(bool wide, std::size_t most = kMostColumns) const;
   /// Returns only the legend.
   [[nodiscard]] std::string legend(bool wide, std::size_t most = kMostColumns) const;
 
@@ -74,8 +78,9 @@ template <typename Rows, typename Cell>
   return cells;
 }
 
-/// Breaks a text at spaces into lines of at most `most` columns. All but the first line begin with
-/// `indent` spaces. A word that is longer stays whole. Every line ends with a newline.
+/// Breaks a text at spaces into lines of at most `most` columns. The first line begins with the
+/// text's own spaces, the others with `indent`. A word that is longer stays whole. Every line ends
+/// with a newline.
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t indent,
                                   std::size_t most = kMostColumns);
 

@@ -35,12 +35,12 @@ Range range_of(std::span<const std::optional<double>> values) {
 }
 
 const Unit& unit_for(const Range& range, std::span<const Unit> units) {
-  constexpr double kLeastShown = 0.1;  // two digits after the point
-  constexpr double kMostDigits = 999'999.5;
+  constexpr double kLeastShown = 0.1;     // two digits after the point
+  constexpr double kMostShown = 9'999.5;  // four digits before it
   std::size_t at = units.size() - 1;
   while (at > 0 && range.most < 0.9995 * units[at].size) --at;
   while (at > 0 && range.least < kLeastShown * units[at].size &&
-         range.most / units[at - 1].size < kMostDigits) {
+         range.most / units[at - 1].size < kMostShown) {
     --at;
   }
   return units[at];
@@ -67,7 +67,8 @@ UnitColumn column(std::span<const std::optional<double>> values, std::span<const
   const Range range = range_of(values);
   const Unit& unit = unit_for(range, units);
   const int digits = digits_for(values, range, unit.size);
-  UnitColumn column{.unit = std::string(unit.name), .cells = {}};
+  const bool known = std::ranges::any_of(values, [](const auto& v) { return v.has_value(); });
+  UnitColumn column{.unit = known ? std::string(unit.name) : std::string(), .cells = {}};
   for (const std::optional<double>& value : values) {
     column.cells.push_back(cell(value, unit.size, digits));
   }

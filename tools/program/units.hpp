@@ -13,12 +13,12 @@ namespace weir {
 
 /// A column of numbers that all have one unit.
 struct UnitColumn {
-  std::string unit;                ///< `MiB`, `us`: belongs into the heading
+  std::string unit;                ///< `MiB`, `us`: for the heading; empty if no value is known
   std::vector<std::string> cells;  ///< the numbers; `-` for a value that is not known
 };
 
 /// Writes sizes in one unit: the largest one in which the largest value is at least 1 and the
-/// smallest one above zero still shows two digits, unless the largest then had more than six. All
+/// smallest one above zero still shows two digits, unless the largest then had more than four. All
 /// have the same number of digits after the point: none if all are whole or at least 100. A value
 /// that would round to zero is written as `<0.01`.
 [[nodiscard]] UnitColumn in_one_unit(std::span<const std::optional<Bytes>> sizes);

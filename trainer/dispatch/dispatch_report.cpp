@@ -4,14 +4,14 @@
 
 #include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
-#include "tools/program/table.hpp"
+#include "tools/program/numbers.hpp"
+#include "tools/program/report_table.hpp"
 #include "trainer/dispatch/dispatch_summary.hpp"
 
 namespace weir {
 namespace {
 
 using nlohmann::json;
-using Rows = std::vector<std::vector<std::string>>;
 
 std::string microseconds(double seconds) { return format_number(1e6 * seconds, 2); }
 std::string milliseconds(double seconds) { return format_number(1e3 * seconds, 3); }
@@ -29,39 +29,71 @@ std::string slower_side_of(const CaseSummary& c) {
   return c.apart ? side : side + ", and near";
 }
 
-std::string stages_table(const std::vector<CaseSummary>& cases) {
-  Rows rows{
-      {"x", "t1 submit", "waking", "t2 execute", "device", "t3 return", "rounds", "slower side"}};
-  for (const CaseSummary& c : cases) {
-    const Stages& s = c.stages;
-    rows.push_back({name_of(c.what), microseconds(s.submit), microseconds(s.submit_waking),
-                    microseconds(s.execute), microseconds(s.device), microseconds(s.back),
-                    std::to_string(c.rounds), slower_side_of(c)});
-  }
-  return format_table(rows);
+std::string stages_table(const std::vector<CaseSummary>& cases, bool wide) {
+  const auto stages = [&](const auto& seconds) {
+    return cells_of(cases, [&](const CaseSummary& c) { return microseconds(seconds(c.stages)); });
+  };
+  ReportTable table;
+  table
+      .words({"x", "the vector, and how long the program computes before each call"},
+             cells_of(cases, [](const CaseSummary& c) { return name_of(c.what); }), Long::kCut)
+      .numbers({"t1 us", "submit"}, stages([](const Stages& s) { return s.submit; }))
+      .numbers({"t2 us", "execute"}, stages([](const Stages& s) { return s.execute; }))
+      .numbers({"t3 us", "return"}, stages([](const Stages& s) { return s.back; }))
+      .numbers({"waking us", "submit to a device that sleeps", Shown::kWide},
+               stages([](const Stages& s) { return s.submit_waking; }))
+      .numbers({"device us", "execute, with the device's own work", Shown::kWide},
+               stages([](const Stages& s) { return s.device; }))
+      .numbers({"rounds", "of which these are medians", Shown::kWide},
+               cells_of(cases, [](const CaseSummary& c) { return std::to_string(c.rounds); }))
+      .words({"slower side", "what the runs wait for"}, cells_of(cases, slower_side_of));
+  return table.format(wide);
 }
 
-std::string predictions_table(const CaseSummary& c) {
-  Rows rows{{name_of(c.what), "measured", "predicted", "ratio (middle half)", "expected to hold"}};
-  for (const Prediction& p : c.predictions) {
-    rows.push_back({p.experiment + ": " + p.formula, milliseconds(p.measured),
-                    milliseconds(p.predicted),
-                    format_number(p.ratio, 3) + " (" + format_number(p.low, 3) + " to " +
-                        format_number(p.high, 3) + ")",
-                    p.expected ? "yes" : "no"});
-  }
-  rows.push_back(
-      {"waiting once: until the last call returned", milliseconds(c.issued), "-", "-", "-"});
-  return format_table(rows);
+ReportTable predictions_of(const CaseSummary& c) {
+  std::vector<Prediction> rows = c.predictions;
+  const auto cells = [&](const auto& cell, const std::string& issued) {
+    std::vector<std::string> texts = cells_of(rows, cell);
+    texts.push_back(issued);
+    return texts;
+  };
+  ReportTable table;
+  table
+      .words({"waiting", "how the program waits, and the model's formula for it"},
+             cells([](const Prediction& p) { return p.experiment + ": " + p.formula; },
+                   "waiting once: until the last call returned"),
+             Long::kCut)
+      .numbers({"ratio", "predicted over measured time, median"},
+               cells([](const Prediction& p) { return format_number(p.ratio, 3); }, "-"))
+      .numbers({"middle half", "of the rounds' ratios", Shown::kWide},
+               cells(
+                   [](const Prediction& p) {
+                     return format_number(p.low, 3) + " to " + format_number(p.high, 3);
+                   },
+                   "-"))
+      .numbers({"measured ms", "for all operations, median"},
+               cells([](const Prediction& p) { return milliseconds(p.measured); },
+                     milliseconds(c.issued)))
+      .numbers({"predicted ms", "by the formula, from the stages"},
+               cells([](const Prediction& p) { return milliseconds(p.predicted); }, "-"))
+      .words(
+          {"should hold", "whether the formula is for such stages"},
+          cells([](const Prediction& p) { return std::string(p.expected ? "yes" : "no"); }, "-"));
+  return table;
 }
 
 std::string product_table(const DispatchSettings& settings, const DispatchFigures& figures) {
   const ProductRound p = summarize(figures.products);
   const std::string size = std::to_string(settings.matrix.value);
-  return format_table({{size + " x " + size + " matrix product", "at return", "at completion"},
-                       {"once", milliseconds(p.returned), milliseconds(p.completed)},
-                       {std::to_string(Product::kMany) + " times, one wait",
-                        milliseconds(p.many_returned), milliseconds(p.many_completed)}});
+  ReportTable table;
+  table
+      .words({size + " x " + size + " matrix product", "how often"},
+             {"once", std::to_string(Product::kMany) + " times, one wait"})
+      .numbers({"at return ms", "when the last call returned"},
+               {milliseconds(p.returned), milliseconds(p.many_returned)})
+      .numbers({"at completion ms", "when the result was there"},
+               {milliseconds(p.completed), milliseconds(p.many_completed)});
+  return table.format(false);
 }
 
 json stages_json(const Stages& s) {
@@ -96,20 +128,22 @@ json case_json(const CaseSummary& c) {
 
 }  // namespace
 
-std::string format_dispatch(const DispatchSettings& settings, const DispatchFigures& figures) {
+std::string format_dispatch(const DispatchSettings& settings, const DispatchFigures& figures,
+                            bool wide) {
   const std::uint64_t n = settings.operations.value;
   std::vector<CaseSummary> cases;
   for (const CaseFigures& c : figures.cases) {
     if (!c.rounds.empty()) cases.push_back(summarize(c, n));
   }
   std::string text = "y = x + 1, medians over the rounds\n";
-  if (!cases.empty()) text += "\nmicroseconds an operation:\n" + stages_table(cases);
-  if (!cases.empty()) text += "\nmilliseconds for n = " + std::to_string(n) + " operations:\n";
+  if (!cases.empty()) text += "\nan operation:\n" + stages_table(cases, wide);
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    text += (i == 0 ? "" : "\n") + predictions_table(cases[i]);
+    const ReportTable table = predictions_of(cases[i]);
+    text += "\n" + name_of(cases[i].what) + ", n = " + std::to_string(n) + " operations:\n" +
+            table.rows(wide) + (i + 1 == cases.size() ? table.legend(wide) : "");
   }
   if (!figures.products.empty()) {
-    text += "\nmilliseconds, medians of " + format_count(figures.products.size(), "round") + ":\n" +
+    text += "\nmedians of " + format_count(figures.products.size(), "round") + ":\n" +
             product_table(settings, figures);
   }
   if (figures.interrupted) text += "\ninterrupted: these are the figures so far\n";

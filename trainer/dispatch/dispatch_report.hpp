@@ -9,8 +9,9 @@
 
 namespace weir {
 
+/// `wide` adds the columns with details.
 [[nodiscard]] std::string format_dispatch(const DispatchSettings& settings,
-                                          const DispatchFigures& figures);
+                                          const DispatchFigures& figures, bool wide = false);
 [[nodiscard]] std::string dispatch_json(const DispatchSettings& settings,
                                         const DispatchFigures& figures);
 

@@ -17,8 +17,10 @@ namespace weir {
                                          const TrainResult& result);
 [[nodiscard]] std::string predict_json(const PredictSettings& settings, const TrainResult& result);
 
+/// Returns the table, what holds for all its rows, and last the claim (see claim.hpp). `wide` adds
+/// the columns and lines with details.
 [[nodiscard]] std::string format_comparison(const CompareSettings& settings,
-                                            const Comparison& comparison);
+                                            const Comparison& comparison, bool wide = false);
 [[nodiscard]] std::string comparison_json(const CompareSettings& settings,
                                           const Comparison& comparison);
 

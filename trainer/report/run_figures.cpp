@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/program/table.hpp"
+#include "tools/program/numbers.hpp"
 
 namespace weir::run_figures {
 namespace {
@@ -78,7 +78,7 @@ std::string static_memory(const StaticFigures& f) {
   return text;
 }
 
-void add_throttling(Rows& rows, const PolicyOptions& policy, const TrainResult& r) {
+void add_throttling(std::vector<Fact>& rows, const PolicyOptions& policy, const TrainResult& r) {
   rows.push_back({"dispatch stalls",
                   std::to_string(r.stalls.count) + ", " + seconds(r.stalls.total) + " in all"});
   rows.push_back({"stalls by cause", stalls_by_cause(r)});

@@ -4,13 +4,19 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "tools/program/report_table.hpp"
 #include "trainer/run/train.hpp"
 
 namespace weir::run_figures {
 
-using Rows = std::vector<std::vector<std::string>>;
+/// The legend below the figures of a run.
+inline constexpr std::string_view kLegend =
+    "  peak reserved: most memory taken from the device; peak held: most of it in use; host "
+    "staging: "
+    "host memory for copies; dispatch stalls: how often the program was held back, and how long.";
 
 [[nodiscard]] std::string percent(double share);
 [[nodiscard]] std::string seconds(std::chrono::nanoseconds time);
@@ -25,7 +31,7 @@ using Rows = std::vector<std::vector<std::string>>;
 /// Returns the arena, and the batches that were submitted from it.
 [[nodiscard]] std::string static_memory(const StaticFigures& f);
 /// Adds what held dispatch back. Only `throttled` admits, so only it has the last three rows.
-void add_throttling(Rows& rows, const PolicyOptions& policy, const TrainResult& r);
+void add_throttling(std::vector<Fact>& rows, const PolicyOptions& policy, const TrainResult& r);
 
 /// Members common to all runs.
 [[nodiscard]] nlohmann::json memory_json(const TrainResult& r);

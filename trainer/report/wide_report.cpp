@@ -8,7 +8,8 @@
 #include "allocator/base/version.hpp"
 #include "scheduler/device/device_kind.hpp"
 #include "tools/program/json_text.hpp"
-#include "tools/program/table.hpp"
+#include "tools/program/numbers.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/timeline/files/read.hpp"
 #include "trainer/model/weights.hpp"
 #include "trainer/report/run_figures.hpp"
@@ -18,7 +19,6 @@ namespace {
 
 using nlohmann::json;
 using run_figures::percent;
-using run_figures::Rows;
 
 /// Returns `359,125,824`.
 std::string with_commas(std::uint64_t value) {
@@ -78,32 +78,46 @@ std::string first_device(const WideSettings& settings) {
   return std::string(to_string(settings.first_layer.value));
 }
 
-std::vector<std::string> memory_row(std::string name, const MemoryInfo& m, Bytes reserved_peak,
-                                    Bytes held_peak) {
-  return {std::move(name),
-          format_bytes(m.total),
-          format_bytes(m.reserved),
-          format_bytes(m.allocated),
-          format_bytes(m.awaiting),
-          format_bytes(m.cached),
-          format_bytes(reserved_peak),
-          format_bytes(held_peak)};
-}
+/// The memory of one device of the run.
+struct DeviceMemory {
+  std::string name;
+  MemoryInfo now;
+  Bytes reserved_peak;
+  Bytes held_peak;
+};
 
-std::string memory_table(const WideSettings& settings, const WideResult& result) {
-  Rows rows{{"memory of", "budget", "reserved", "allocated", "awaiting", "cached", "peak reserved",
-             "peak held"},
-            memory_row(settings.train.device.value, result.memory, result.run.pool.reserved.peak,
-                       result.run.pool.held.peak)};
+std::string memory_table(const WideSettings& settings, const WideResult& result, bool wide) {
+  std::vector<DeviceMemory> devices{{settings.train.device.value, result.memory,
+                                     result.run.pool.reserved.peak, result.run.pool.held.peak}};
   if (result.placement) {
-    rows.push_back(memory_row(first_device(settings) + ", first layer", result.placement->memory,
-                              result.placement->reserved_peak, result.placement->held_peak));
+    devices.push_back({first_device(settings) + ", first layer", result.placement->memory,
+                       result.placement->reserved_peak, result.placement->held_peak});
   }
-  return format_table(rows);
+  const auto sizes = [&](const auto& size) {
+    return cells_of(devices, [&](const DeviceMemory& d) { return std::optional<Bytes>(size(d)); });
+  };
+  ReportTable table;
+  table
+      .words({"memory of", "the device"},
+             cells_of(devices, [](const DeviceMemory& d) { return d.name; }), Long::kCut)
+      .bytes({"peak", "most memory taken from it"},
+             sizes([](const auto& d) { return d.reserved_peak; }))
+      .bytes({"budget", "most that may be taken"}, sizes([](const auto& d) { return d.now.total; }))
+      .bytes({"held", "most in use at one time"}, sizes([](const auto& d) { return d.held_peak; }))
+      .bytes({"reserved", "taken at the end", Shown::kWide},
+             sizes([](const auto& d) { return d.now.reserved; }))
+      .bytes({"allocated", "in use at the end"},
+             sizes([](const auto& d) { return d.now.allocated; }))
+      .bytes({"awaiting", "freed, but the device still uses it", Shown::kWide},
+             sizes([](const auto& d) { return d.now.awaiting; }))
+      .bytes({"cached", "kept for the next use", Shown::kWide},
+             sizes([](const auto& d) { return d.now.cached; }));
+  return table.format(wide);
 }
 
 /// Copies between the first layer's device and that of the rest.
-void add_placement(Rows& rows, const WideSettings& settings, const WideResult& result) {
+void add_placement(std::vector<Fact>& rows, const WideSettings& settings,
+                   const WideResult& result) {
   if (!result.placement) return;
   const PlacementFigures& p = *result.placement;
   const std::string first = first_device(settings);
@@ -114,23 +128,46 @@ void add_placement(Rows& rows, const WideSettings& settings, const WideResult& r
   rows.push_back({"copied back to " + first, copies(p.to_first, result.run.seconds)});
 }
 
-std::string task_table(const timeline::TaskTable& table) {
+std::string task_table(const timeline::TaskTable& table, bool wide) {
   using timeline::TaskGroup;
-  Rows rows{{"time by task, " + table.name, "count", "total", "mean", "longest", "share", "bytes",
-             "bytes/s"}};
-  for (const timeline::TaskRow& row : table.rows) {
-    if (row.group == TaskGroup::kAllocator || row.group == TaskGroup::kWait) continue;
-    const std::string name =
-        row.group == TaskGroup::kCopy ? std::string(timeline::to_string(row.direction)) : row.name;
-    const bool moves = row.bytes != 0;
-    rows.push_back({name, std::to_string(row.count), nanoseconds(row.total),
-                    nanoseconds(row.total / row.count), nanoseconds(row.longest),
-                    percent(row.share), moves ? format_bytes({row.bytes}) : "-",
-                    moves && row.bytes_per_second > 0
-                        ? format_bytes({static_cast<std::uint64_t>(row.bytes_per_second)}) + "/s"
-                        : "-"});
+  using timeline::TaskRow;
+  std::vector<TaskRow> tasks;
+  for (const TaskRow& row : table.rows) {
+    if (row.group != TaskGroup::kAllocator && row.group != TaskGroup::kWait) tasks.push_back(row);
   }
-  return format_table(rows, "lrrrrrrr");
+  const auto times = [&](const auto& time) {
+    return cells_of(
+        tasks, [&](const TaskRow& row) { return std::optional(static_cast<double>(time(row))); });
+  };
+  const auto moved = [&](const auto& bytes) {
+    return cells_of(tasks, [&](const TaskRow& row) -> std::optional<Bytes> {
+      const auto count = static_cast<std::uint64_t>(bytes(row));
+      return row.bytes == 0 || count == 0 ? std::nullopt : std::optional(Bytes{count});
+    });
+  };
+  ReportTable text;
+  text.words({"time by task, " + table.name, "what ran there"},
+             cells_of(tasks,
+                      [](const TaskRow& row) {
+                        return row.group == TaskGroup::kCopy
+                                   ? std::string(timeline::to_string(row.direction))
+                                   : row.name;
+                      }),
+             Long::kCut)
+      .numbers(
+          {"share %", "of all tasks' time"},
+          cells_of(tasks, [](const TaskRow& row) { return format_number(100 * row.share, 1); }))
+      .times({"total", "all together"}, times([](const TaskRow& row) { return row.total; }))
+      .times({"mean", "each"}, times([](const TaskRow& row) { return row.total / row.count; }))
+      .times({"longest", "of them", Shown::kWide},
+             times([](const TaskRow& row) { return row.longest; }))
+      .numbers({"count", "how many"},
+               cells_of(tasks, [](const TaskRow& row) { return std::to_string(row.count); }))
+      .bytes({"moved", "copied or written", Shown::kWide},
+             moved([](const TaskRow& row) { return row.bytes; }))
+      .rates({"rate", "while it ran", Shown::kWide},
+             moved([](const TaskRow& row) { return row.bytes_per_second; }));
+  return text.format(wide);
 }
 
 json tasks_json(const std::vector<timeline::TaskTable>& tasks) {
@@ -290,11 +327,11 @@ std::string format_network(const WideSettings& settings) {
 }
 
 std::string format_wide(const WideSettings& settings, const WideResult& result,
-                        const WideTimeline& timeline) {
+                        const WideTimeline& timeline, bool wide) {
   const TrainResult& run = result.run;
   const double rows_per_second =
       run.batches_per_second() * static_cast<double>(settings.train.batch_size.value);
-  Rows rows{
+  std::vector<Fact> rows{
       {"policy", std::string(to_string(settings.train.policy.policy.value))},
       {"result", describe_outcome(run)},
       {"network", network_of(settings)},
@@ -308,7 +345,7 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
       {"copied to the host", copies(result.to_host, run.seconds)}};
   if (timeline.copies.copying != 0) rows.push_back({"copies hidden", hidden(timeline.copies)});
   rows.insert(rows.end(),
-              {{"host staging", format_bytes(run.staging)},
+              {Fact{"host staging", format_bytes(run.staging)},
                {on_host(settings) ? "host memory obtained" : "host memory pinned",
                 describe(result.host_memory)},
                {"most in flight", format_count(run.admission.most_submitted, "batch", "es")}});
@@ -337,8 +374,9 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
                                                ? "out of memory"
                                                : "interrupted"});
   }
-  std::string text = format_table(rows) + "\n" + memory_table(settings, result);
-  for (const timeline::TaskTable& table : timeline.tasks) text += "\n" + task_table(table);
+  std::string text = format_facts(rows) + wrapped(run_figures::kLegend, 2) + "\n" +
+                     memory_table(settings, result, wide);
+  for (const timeline::TaskTable& table : timeline.tasks) text += "\n" + task_table(table, wide);
   return text;
 }
 

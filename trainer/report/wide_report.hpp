@@ -25,8 +25,9 @@ struct WideTimeline {
 [[nodiscard]] std::string format_pace(const PaceLine& line);
 /// Returns `network 250000 -> 1024 -> 512 -> 200000, 359,125,824 parameters`.
 [[nodiscard]] std::string format_network(const WideSettings& settings);
+/// `wide` adds the columns with details.
 [[nodiscard]] std::string format_wide(const WideSettings& settings, const WideResult& result,
-                                      const WideTimeline& timeline);
+                                      const WideTimeline& timeline, bool wide = false);
 [[nodiscard]] std::string wide_json(const WideSettings& settings, const WideResult& result,
                                     const WideTimeline& timeline);
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/table_checks.hpp"
 #include "tools/weir/live/shares.hpp"
 
 namespace weir::cli {
@@ -12,6 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr std::uint64_t kNow = 1'000'000'000'000;
 
@@ -34,21 +36,56 @@ std::string name_of(std::uint32_t uid) { return "user" + std::to_string(uid); }
 
 TEST(Ps, HasALineForEachProgramAndDevice) {
   const Ps ps = ps_of({.programs = {ps_program(7), {.pid = 9, .program = "idle"}}}, kNow, name_of);
-  EXPECT_EQ(ps_text(ps, false, true),
-            "pid  device  budget  reserved  allocated        waits  program\n"
-            "7     GPU 0   8 GiB     2 GiB      1 GiB  12 (0.53 s)  train.py\n"
-            "7     GPU 1   4 GiB       0 B        0 B            0  train.py\n"
-            "9         -       -         -          -            -  (silent) idle\n");
+  const std::string text = ps_text(ps, {.utf8 = true});
+  EXPECT_THAT(
+      text,
+      StartsWith("pid  device  reserved GiB  budget GiB  allocated GiB  waits  program\n"
+                 "7    GPU 0              2           8              1     12  train.py\n"
+                 "7    GPU 1              0           4              0      0  train.py\n"
+                 "9    -                  -           -              -      -  (silent) idle\n"));
+  weir::testing::expect_legend_of(text, "pid");
+}
+
+TEST(Ps, AWideTableHasAllColumnsAndCutsNothing) {
+  timeline::LiveProgram program = ps_program(7);
+  program.program = std::string(300, 'x');
+  const std::string text = ps_text(ps_of({.programs = {program}}, kNow, name_of), {.wide = true});
+  EXPECT_THAT(text, HasSubstr("allocated GiB  waits  waited ms  program\n"));
+  EXPECT_THAT(text, HasSubstr("     12        530  " + std::string(300, 'x') + "\n"));
+  weir::testing::expect_legend_of(text, "pid");
+}
+
+TEST(Ps, TablesFitTheTerminalWhateverTheFiguresAre) {
+  timeline::LiveProgram program = ps_program(4'194'304);
+  program.program = std::string(4000, 'x') + "漢字";
+  for (timeline::LiveDevice& device : program.device_figures) {
+    device.device = 128;
+    device.budget = UINT64_MAX;
+    device.reserved = UINT64_MAX - 1;
+    device.waits = 9'999'999'999;
+  }
+  Ps ps = ps_of({.programs = {program, ps_program(1)}}, kNow,
+                [](std::uint32_t) { return std::string(32, 'u'); });
+  ps.shares.push_back(
+      {.id = {.name = std::string(200, 's'), .owner = {.id = 3}},
+       .budget = {UINT64_MAX},
+       .used = {
+           {.index = 0, .slot = ShareSlot{Bytes{1}, Bytes{UINT64_MAX}, gib(6)}, .pid = 4'194'304},
+           {.index = 2}}});
+  const std::string text = ps_text(ps, {.users = true, .utf8 = true});
+  EXPECT_LE(weir::testing::widest_line(text), 100U) << text;
+  EXPECT_THAT(ps_text(ps, {.users = true, .utf8 = true, .wide = true}),
+              HasSubstr(std::string(200, 's')));
 }
 
 TEST(Ps, ShowsUsersWhereAsked) {
   const Ps ps = ps_of({.programs = {ps_program(7)}}, kNow, name_of);
-  EXPECT_THAT(ps_text(ps, true, true), HasSubstr("user3"));
-  EXPECT_THAT(ps_text(ps, false, true), Not(HasSubstr("user3")));
+  EXPECT_THAT(ps_text(ps, {.users = true, .utf8 = true}), HasSubstr("user3"));
+  EXPECT_THAT(ps_text(ps, {.utf8 = true}), Not(HasSubstr("user3")));
 }
 
 TEST(Ps, SaysWhatItDoesNotShow) {
-  EXPECT_EQ(ps_text({.unreadable = 2}, false, true),
+  EXPECT_EQ(ps_text({.unreadable = 2}, {.utf8 = true}),
             "no program runs under Weir\n"
             "2 programs not shown: they run under another version of Weir\n");
 }
@@ -61,12 +98,14 @@ TEST(Ps, ShowsWhoHasHowMuchOfEachSharedBudget) {
   const ShareReport left{.id = {.name = "old", .owner = {}}, .budget = gib(1)};
   const ShareReport bad{.id = {.name = "bad", .owner = {}}, .fault = "it is no share of Weir"};
   const Ps ps{.shares = {used, left, bad}};
-  EXPECT_EQ(ps_text(ps, false, true),
-            "no program runs under Weir\n"
-            "\n"
-            "share  budget  pid     floor  lease  wanted\n"
-            "job     8 GiB    7     2 GiB  5 GiB  6 GiB\n"
-            "job     8 GiB    ?  tampered      -  -\n");
+  const std::string text = ps_text(ps, {.utf8 = true});
+  EXPECT_THAT(text,
+              StartsWith("no program runs under Weir\n"
+                         "\n"
+                         "share  pid  lease GiB  wanted GiB  floor GiB  budget GiB  fault\n"
+                         "job    7            5           6          2           8\n"
+                         "job    ?            -           -          -           8  tampered\n"));
+  weir::testing::expect_legend_of(text, "share");
   const auto json = nlohmann::json::parse(ps_json(ps)).at("shares");
   ASSERT_EQ(json.size(), 1U);
   EXPECT_EQ(json[0].at("share"), "job");
@@ -78,7 +117,7 @@ TEST(Ps, ShowsWhoHasHowMuchOfEachSharedBudget) {
 TEST(Ps, AStrangersNameIsShownAndNotObeyed) {
   timeline::LiveProgram strange = ps_program(7);
   strange.program = "evil\x1b[2J\n8 root";
-  const std::string text = ps_text(ps_of({.programs = {strange}}, kNow, name_of), false, true);
+  const std::string text = ps_text(ps_of({.programs = {strange}}, kNow, name_of), {.utf8 = true});
   EXPECT_THAT(text, HasSubstr("evil\\x1b[2J\\x0a8 root"));
 }
 

@@ -89,7 +89,7 @@ TEST(WeirTop, WithoutProgramsItSaysSo) {
 TEST(WeirTop, AStrangersNameIsShownAndNotObeyed) {
   const Place place;
   const Published published(place, "evil\x1b[2J\n12345 root");
-  EXPECT_THAT(run_top(place, {"--once"}).out, HasSubstr("evil\\x1b[2J\\x0a12345 root"));
+  EXPECT_THAT(run_top(place, {"--once", "--wide"}).out, HasSubstr("evil\\x1b[2J\\x0a12345 root"));
 }
 
 TEST(WeirTop, DrawsInBlocksWhereTheLocaleHasThem) {

@@ -4,8 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/table_checks.hpp"
 #include "tools/program/json_text.hpp"
 #include "trainer/jobs.hpp"
+#include "trainer/report/claim.hpp"
 
 namespace weir::testing {
 namespace {
@@ -52,7 +54,7 @@ TEST(Report, RunShowsEveryFigure) {
         "pool 7, 0.04 s\n",
         "throttle-caused idle  20.00 ms, 0.4% of the run",
         "run-ahead target      3.50 ms = lead 0.40 ms + copy 0.10 ms + margin 3.00 ms; at most "
-        "4.25 ms",
+        "4.25 ms\n",
         "forced admissions     3", "mean loss             0.500000"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << " is missing from\n" << text;
   }
@@ -152,25 +154,119 @@ Comparison made_up_comparison() {
   return comparison;
 }
 
-TEST(Report, ComparisonShowsEveryColumnAndWhatHoldsBelow) {
+Comparison extreme_comparison() {
+  Comparison comparison = made_up_comparison();
+  std::vector<PolicyFigures*> all{&comparison.reference};
+  for (PolicyFigures& figures : comparison.policies) all.push_back(&figures);
+  std::uint64_t terabytes = 15;
+  for (PolicyFigures* figures : all) {
+    figures->ratio_high = 1234.5;
+    figures->batches_per_second = 12'345'678;
+    figures->smallest_budget = gib(1024 * terabytes) + Bytes{1};
+    TrainResult& last = figures->last;
+    last.outcome = Outcome::kOutOfMemory;
+    last.batches = 9'999'999'999;
+    last.pool.reserved.peak = gib(1024 * terabytes--) + Bytes{12'345};
+    last.stalls = {.count = 1'000'000'000, .total = std::chrono::hours(999)};
+    for (Stalls* stalls : {&last.admission.hard, &last.admission.soft, &last.admission.turn,
+                           &last.admission.grace, &last.barriers}) {
+      *stalls = {.count = 1'000'000'000, .total = std::chrono::hours(999)};
+    }
+  }
+  comparison.policies[2].last.pool.reserved.peak = kib(3);
+  comparison.policies[3].runs = 0;
+  return comparison;
+}
+
+TEST(Report, ComparisonShowsMemorySpeedAndResultAndWhatHoldsBelow) {
   const std::string text = format_comparison(CompareSettings{}, made_up_comparison());
   for (const char* part :
        {"MLP 512 -> 2048 -> 512 -> 1, batches of 1024 made on the way, 100 batches a run",
-        "policy     batches/s   to reference (spread)  peak reserved  peak held  staging  stalls  "
-        "stalled  idle  result\n",
-        "reference      10.00                       1         40 MiB     38 MiB    8 MiB      18   "
-        "1.94 s  1.2%  finished\n",
-        "throttled       9.50  0.950 (0.900 to 1.010)         40 MiB     38 MiB    8 MiB      18   "
-        "1.94 s  1.2%  finished\n",
-        "bit-identical in all 12 runs that finished",
-        "smallest budget that finishes: unbounded 37 MiB (the reference's peak), backstop 37 MiB, "
-        "throttled 37 MiB, barrier not found\n"
-        "throttled, last run: stalls by cause: run-ahead 2, 0.90 s; ",
-        "throttle-caused idle 20.00 ms, 0.4% of the run; run-ahead target 3.50 ms = lead 0.40 ms "
-        "+ copy 0.10 ms + margin 3.00 ms; at most 4.25 ms; 3 forced admissions\n"}) {
+        "policy     needs MiB  peak MiB  speed  lowest to highest  result\n",
+        "reference          -        40  1.000                  -  finished\n",
+        "throttled         37        40  0.950     0.900 to 1.010  finished\n",
+        "barrier            -        40  0.950     0.900 to 1.010  finished\n",
+        "batches a second over the reference's (10.00)",
+        "bit-identical in all 12 runs that finished\n", "smallest budgets: barrier not found\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
   }
   EXPECT_EQ(text.find("interrupted"), std::string::npos);
+}
+
+TEST(Report, AWideComparisonHasAllColumnsAndWhatHeldThrottledBack) {
+  const std::string text = format_comparison(CompareSettings{}, made_up_comparison(), true);
+  for (const char* part :
+       {"policy     needs MiB  peak MiB  speed  lowest to highest  batches/s  held MiB  staging "
+        "MiB  "
+        "stalls  stalled s  idle %  result\n",
+        "reference          -        40  1.000                  -      10.00        38            "
+        "8  "
+        "    18       1.94     1.2  finished\n",
+        "throttled         37        40  0.950     0.900 to 1.010       9.50        38            "
+        "8  "
+        "    18       1.94     1.2  finished\n",
+        "throttled, last run: stalls by cause: run-ahead 2, 0.90 s; ",
+        "throttle-caused idle 20.00 ms, 0.4% of the run; run-ahead target 3.50 ms = lead 0.40 ms",
+        "margin 3.00 ms; at most 4.25 ms; 3 forced admissions\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
+  }
+  expect_legend_of(text, "policy");
+}
+
+TEST(Report, TablesFitTheTerminalWhateverTheFiguresAre) {
+  const Comparison extreme = extreme_comparison();
+  const std::string text = format_comparison(CompareSettings{}, extreme);
+  EXPECT_LE(widest_line(text), 100U) << text;
+  expect_legend_of(text, "policy");
+  TrainSettings settings;
+  EXPECT_LE(widest_line(format_run(settings, extreme.reference.last)), 100U);
+  EXPECT_LE(widest_line(format_predict({.train = settings}, extreme.reference.last)), 100U);
+}
+
+TEST(Report, TheClaimIsMadeOfTheFigures) {
+  Comparison comparison = made_up_comparison();
+  comparison.policies[0].smallest_budget = mib(118);
+  comparison.policies[0].last.outcome = Outcome::kOutOfMemory;
+  CompareSettings settings;
+  settings.train.pool.budget.value = {.bytes = mib(64)};
+  EXPECT_EQ(claim_of(settings, comparison),
+            "In short: throttled finishes in 37 MiB where unbounded run-ahead needs 118 MiB (3.2 "
+            "times less), at 0.950 times its speed (from 0.900 to 1.010), with bit-identical "
+            "weights; unbounded in the budget of 64 MiB: out of memory in batch 41.");
+  comparison.policies[2].ratio = 0.98;
+  EXPECT_NE(claim_of(settings, comparison)
+                .find("at the same speed (0.980, from 0.900 to 1.010), with bit-identical weights"),
+            std::string::npos);
+}
+
+TEST(Report, TheClaimSaysWhatWasTheCaseOtherwise) {
+  const CompareSettings settings;
+  Comparison comparison = made_up_comparison();
+  comparison.identical = false;
+  comparison.policies[0].smallest_budget = mib(30);
+  EXPECT_NE(claim_of(settings, comparison)
+                .find("finishes in 37 MiB where unbounded run-ahead needs 30 MiB (no less)"),
+            std::string::npos);
+  EXPECT_NE(claim_of(settings, comparison).find("with weights that are NOT identical; "),
+            std::string::npos);
+  comparison.policies[2].smallest_budget.reset();
+  comparison.reference.last.pool.reserved.peak = mib(400);
+  EXPECT_NE(claim_of(settings, comparison)
+                .find("throttled reserved at most 40 MiB where unbounded run-ahead with enough "
+                      "memory reserved 400 MiB (10 times less)"),
+            std::string::npos);
+  comparison.finished_runs = 1;
+  comparison.policies[2].ratio = 0;
+  EXPECT_NE(claim_of(settings, comparison)
+                .find("at a speed that was not measured, with no weights to compare"),
+            std::string::npos);
+  comparison.policies[2].last.outcome = Outcome::kOutOfMemory;
+  EXPECT_NE(claim_of(settings, comparison)
+                .find("In short: throttled did not finish: out of memory in batch 41; unbounded "),
+            std::string::npos);
+  comparison.policies[2].runs = 0;
+  EXPECT_NE(claim_of(settings, comparison).find("In short: throttled did not run; "),
+            std::string::npos);
 }
 
 TEST(Report, ComparisonSaysHowBatchesAreMade) {
@@ -216,12 +312,12 @@ TEST(Report, ComparisonShowsTheLoopWithoutWeirAndWhatTheHostNeeds) {
   comparison.plain->host_seconds = 20e-6;
   comparison.reference.host_seconds = 30.04e-6;
   comparison.policies[2].to_plain = Ratio{.median = 0.98, .low = 0.97, .high = 0.99};
-  const std::string text = format_comparison(CompareSettings{}, comparison);
-  for (const char* part :
-       {"plain           9.50  0.950 (0.900 to 1.010)         40 MiB          -    8 MiB       -"
-        "        -     -  finished\n",
-        "host time per batch, us: reference 30.0, plain 20.0, unbounded 0.0, ",
-        "throttled to plain: 0.980 (0.970 to 0.990)\n"}) {
+  const std::string text = format_comparison(CompareSettings{}, comparison, true);
+  for (const char* part : {"plain             37        40  0.950     0.900 to 1.010       9.50    "
+                           "     -            8  "
+                           "     -          -       -  finished\n",
+                           "host time per batch, us: reference 30.0, plain 20.0, unbounded 0.0, ",
+                           "throttled to plain: 0.980 (0.970 to 0.990)\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
   }
   const auto j = nlohmann::json::parse(comparison_json(CompareSettings{}, comparison));

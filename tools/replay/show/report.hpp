@@ -30,12 +30,16 @@ struct Advice {
   std::vector<std::string> variables;
 };
 
+// The tables fit 100 columns. `wide` adds the columns with details and cuts nothing.
+
 /// Returns a heading and a table for each trace.
-[[nodiscard]] std::string results_text(std::span<const TraceResults> results, const Setup& setup);
+[[nodiscard]] std::string results_text(std::span<const TraceResults> results, const Setup& setup,
+                                       bool wide = false);
 /// Returns one table: a row for each candidate, a column for each trace.
-[[nodiscard]] std::string summary_text(std::span<const TraceResults> results, const Setup& setup);
-/// Returns a table for every breakdown; empty if there is none.
-[[nodiscard]] std::string breakdown_text(std::span<const TraceResults> results);
+[[nodiscard]] std::string summary_text(std::span<const TraceResults> results, const Setup& setup,
+                                       bool wide = false);
+/// Returns a table for every breakdown, all sizes in one unit; empty if there is none.
+[[nodiscard]] std::string breakdown_text(std::span<const TraceResults> results, bool wide = false);
 /// Returns the advice as a paragraph.
 [[nodiscard]] std::string advice_text(const Advice& advice);
 /// Returns the same figures as JSON: sizes in bytes, shares from 0 to 1.

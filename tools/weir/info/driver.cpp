@@ -1,6 +1,7 @@
 #include "tools/weir/info/driver.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <array>
 #include <cstddef>
@@ -21,6 +22,15 @@ class Library {
     if (handle_ == nullptr) problem_ = dlerror();
   }
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
+  /// Returns the path at which the loader found it; empty if it did not.
+  [[nodiscard]] std::string file() const {
+    link_map* map = nullptr;
+    if (handle_ == nullptr || dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return {};
+    return map->l_name;
+  }
+  [[nodiscard]] bool has(const char* name) const {
+    return handle_ != nullptr && dlsym(handle_, name) != nullptr;
+  }
 
   /// Calls a function with these parameter types. Fails if the driver lacks it.
   template <typename... Parameters>
@@ -51,7 +61,16 @@ std::optional<Bytes> free_memory(Library& driver, Device device) {
   return known ? std::optional(Bytes{free}) : std::nullopt;
 }
 
+/// Whether the device has this attribute (CU_DEVICE_ATTRIBUTE_… of <cuda.h>).
+bool has_attribute(Library& driver, int attribute, Device device) {
+  int value = 0;
+  return driver.call<int*, int, Device>("cuDeviceGetAttribute", &value, attribute, device) == 0 &&
+         value != 0;
+}
+
 DeviceInfo ask_device(Library& driver, int number) {
+  constexpr int kVirtualMemoryManagement = 102;
+  constexpr int kHandlesAreFiles = 103;
   DeviceInfo info{.number = number, .name = "?", .total = {}, .free = {}};
   Device device = 0;
   if (driver.call<Device*, int>("cuDeviceGet", &device, number) != 0) return info;
@@ -64,6 +83,8 @@ DeviceInfo ask_device(Library& driver, int number) {
   if (driver.call<std::size_t*, Device>("cuDeviceTotalMem_v2", &total, device) == 0) {
     info.total = {total};
   }
+  info.has_pages = has_attribute(driver, kVirtualMemoryManagement, device);
+  info.exports_files = has_attribute(driver, kHandlesAreFiles, device);
   info.free = free_memory(driver, device);
   return info;
 }
@@ -75,8 +96,11 @@ DriverInfo ask_driver() {
   Library driver;
   info.problem = driver.problem();
   if (!info.problem.empty()) return info;
+  info.file = driver.file();
+  info.is_standin = driver.has("weir_standin_reset");
   (void)driver.call<int*>("cuDriverGetVersion", &info.version);
   if (const Result error = driver.call<unsigned>("cuInit", 0U); error != 0) {
+    info.error = error;
     info.problem =
         "cuInit says error " + std::to_string(error) + (error == 100 ? ", no device found" : "");
     return info;

@@ -4,7 +4,7 @@
 
 #include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
-#include "tools/program/table.hpp"
+#include "tools/program/report_table.hpp"
 
 namespace weir::cli {
 namespace {
@@ -28,25 +28,33 @@ DeviceBudget budget_on(const DeviceInfo& device, const Setting<BudgetRequest>& b
 std::string driver_line(const DriverInfo& driver) {
   const std::string version =
       driver.version != 0 ? "for CUDA " + format_version(driver.version) : "";
-  if (driver.problem.empty()) return "driver: " + version + "\n";
+  if (driver.problem.empty()) return "driver: " + version;
   return "driver: no device can be used" + (version.empty() ? "" : ", " + version) + " (" +
-         driver.problem + ")\n";
+         driver.problem + ")";
 }
 
-std::string devices_table(const Info& info) {
-  if (info.driver.devices.empty()) return {};
-  std::vector<std::vector<std::string>> rows{{"device", "memory", "free", "budget", "name"}};
+std::string devices_table(const Info& info, bool wide) {
+  const std::vector<DeviceInfo>& devices = info.driver.devices;
+  if (devices.empty()) return {};
+  std::vector<std::optional<Bytes>> budgets;
   std::string problems;
-  for (const DeviceInfo& device : info.driver.devices) {
+  for (const DeviceInfo& device : devices) {
     const DeviceBudget budget = budget_on(device, info.settings.pool.budget);
-    rows.push_back({std::to_string(device.number), format_bytes(device.total),
-                    device.free ? format_bytes(*device.free) : "?",
-                    budget.problem.empty() ? format_bytes(budget.bytes) : "none", device.name});
-    if (!budget.problem.empty()) {
-      problems += "device " + std::to_string(device.number) + ": " + budget.problem + "\n";
-    }
+    budgets.push_back(budget.problem.empty() ? std::optional(budget.bytes) : std::nullopt);
+    if (budget.problem.empty()) continue;
+    problems += wrapped("device " + std::to_string(device.number) + ": " + budget.problem, 2);
   }
-  return format_table(rows) + problems;
+  ReportTable table;
+  table
+      .words({"device", "its number"},
+             cells_of(devices, [](const DeviceInfo& d) { return std::to_string(d.number); }))
+      .bytes({"budget", "most that Weir takes"}, budgets)
+      .bytes({"free", "now"}, cells_of(devices, [](const DeviceInfo& d) { return d.free; }))
+      .bytes({"memory", "of the device"},
+             cells_of(devices, [](const DeviceInfo& d) { return std::optional(d.total); }))
+      .words({"name", "as the driver says"},
+             cells_of(devices, [](const DeviceInfo& d) { return d.name; }), Long::kCut);
+  return table.format(wide) + problems;
 }
 
 /// Returns the library's settings, then those that only `weir run` reads.
@@ -57,12 +65,17 @@ std::vector<SettingLine> settings_of(const Info& info) {
   return lines;
 }
 
-std::string settings_table(const Info& info) {
-  std::vector<std::vector<std::string>> rows{{"setting", "value", "from"}};
-  for (const SettingLine& line : settings_of(info)) {
-    rows.push_back({std::string(line.name), line.value, line.source});
-  }
-  return format_table(rows);
+std::string settings_table(const Info& info, bool wide) {
+  const auto lines = settings_of(info);
+  ReportTable table;
+  table
+      .words({"setting", "its name"},
+             cells_of(lines, [](const auto& line) { return std::string(line.name); }))
+      .words({"value", "in force"}, cells_of(lines, [](const auto& line) { return line.value; }),
+             Long::kCut)
+      .words({"from", "who set it"}, cells_of(lines, [](const auto& line) { return line.source; }),
+             Long::kCut);
+  return table.format(wide);
 }
 
 Json device_json(const DeviceInfo& device, const preload::Settings& settings) {
@@ -83,12 +96,12 @@ Json device_json(const DeviceInfo& device, const preload::Settings& settings) {
 
 }  // namespace
 
-std::string info_text(const Info& info) {
+std::string info_text(const Info& info, bool wide) {
   const std::string library =
       info.library.value.empty() ? "none (" + info.library.source + ")" : info.library.value;
   return "weir " + std::string(kVersion) + "\nlibrary: " + library + "\n" +
-         driver_line(info.driver) + info.allocator_line + "\n" + devices_table(info) + "\n" +
-         settings_table(info);
+         wrapped(driver_line(info.driver), 2) + wrapped(info.allocator_line, 2) + "\n" +
+         devices_table(info, wide) + "\n" + settings_table(info, wide);
 }
 
 std::string info_json(const Info& info) {

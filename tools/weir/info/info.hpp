@@ -20,12 +20,12 @@ struct Info {
   std::string allocator_line;        ///< the line that `weir run` prints at its start
 };
 
-/// Returns the text for people.
-[[nodiscard]] std::string info_text(const Info& info);
+/// Returns the text for people. Its tables fit 100 columns, unless `wide`, which cuts nothing.
+[[nodiscard]] std::string info_text(const Info& info, bool wide = false);
 /// Returns the same as JSON.
 [[nodiscard]] std::string info_json(const Info& info);
 
 /// Returns the table of hooked driver functions. Throws UsageError in a build without the library.
-[[nodiscard]] std::string hooks_text();
+[[nodiscard]] std::string hooks_text(bool wide);
 
 }  // namespace weir::cli

@@ -2,10 +2,11 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/preload/hooks/hook_list.hpp"
-#include "tools/program/table.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/weir/info/driver.hpp"
 #include "tools/weir/info/info.hpp"
 
@@ -24,16 +25,29 @@ std::string names_of(const preload::Hook& hook) {
 
 }  // namespace
 
-std::string hooks_text() {
-  std::vector<std::vector<std::string>> rows{{"function", "since", "action", "what"}};
+std::string hooks_text(bool wide) {
+  std::vector<std::string> names;
+  std::vector<std::string> actions;
+  std::vector<std::string> since;
+  std::vector<std::string> what;
   for (const preload::Hook& hook : preload::hooks()) {
-    rows.push_back({names_of(hook), format_version(hook.since), std::string(to_string(hook.action)),
-                    hook.what});
+    names.push_back(names_of(hook));
+    actions.emplace_back(to_string(hook.action));
+    since.push_back(format_version(hook.since));
+    what.emplace_back(hook.what);
   }
   for (const preload::NvmlHook& hook : preload::nvml_hooks()) {
-    rows.push_back({hook.symbol, "nvml", "view", hook.what});
+    names.emplace_back(hook.symbol);
+    actions.emplace_back("view");
+    since.emplace_back("nvml");
+    what.emplace_back(hook.what);
   }
-  return format_table(rows);
+  ReportTable table;
+  table.words({"function", "of the driver; behind a comma, its per-thread form"}, std::move(names))
+      .words({"action", "what Weir does with calls"}, std::move(actions))
+      .words({"since", "the driver's version"}, std::move(since))
+      .words({"what", "the action in words"}, std::move(what), Long::kWrap);
+  return table.format(wide);
 }
 
 }  // namespace weir::cli

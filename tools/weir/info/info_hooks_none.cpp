@@ -5,7 +5,7 @@
 
 namespace weir::cli {
 
-std::string hooks_text() {
+std::string hooks_text(bool /*wide*/) {
   throw UsageError("this build has no hooks: it was made without a CUDA toolkit");
 }
 

@@ -1,13 +1,15 @@
 #include "tools/weir/live/ps.hpp"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
+#include "tools/program/numbers.hpp"
 #include "tools/program/printable.hpp"
-#include "tools/program/table.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/weir/live/shares.hpp"
 #include "tools/weir/live/top.hpp"
 
@@ -16,27 +18,68 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string waits_cell(const timeline::LiveDevice& device) {
-  if (device.waits == 0) return "0";
-  constexpr double kSecond = 1e9;
-  return std::to_string(device.waits) + " (" +
-         format_number(static_cast<double>(device.waited_ns) / kSecond, 2) + " s)";
+/// A line of the table. `device` is null if the program has used none yet.
+struct PsLine {
+  const PsProgram* program;
+  const timeline::LiveDevice* device;
+};
+
+std::vector<PsLine> lines_of(const Ps& ps) {
+  std::vector<PsLine> lines;
+  for (const PsProgram& program : ps.programs) {
+    if (program.devices.empty()) lines.push_back({&program, nullptr});
+    for (const timeline::LiveDevice& device : program.devices) lines.push_back({&program, &device});
+  }
+  return lines;
 }
 
-/// `device` is null if the program has used none yet.
-std::vector<std::string> cells(const PsProgram& program, const timeline::LiveDevice* device,
-                               bool users, bool utf8) {
-  std::vector<std::string> line{std::to_string(program.pid)};
-  if (users) line.push_back(printable(program.user, utf8));
-  if (device != nullptr) {
-    line.insert(line.end(), {device_name(device->device), format_bytes({device->budget}),
-                             format_bytes({device->reserved}), format_bytes({device->allocated}),
-                             waits_cell(*device)});
-  } else {
-    line.insert(line.end(), 5, "-");
+ReportTable table_of(const Ps& ps, bool users, bool utf8) {
+  const std::vector<PsLine> lines = lines_of(ps);
+  const auto sizes = [&](std::uint64_t timeline::LiveDevice::*bytes) {
+    return cells_of(lines, [&](const PsLine& line) {
+      return line.device != nullptr ? std::optional(Bytes{line.device->*bytes}) : std::nullopt;
+    });
+  };
+  ReportTable table;
+  table.words({"pid", "process"}, cells_of(lines, [](const PsLine& line) {
+                return std::to_string(line.program->pid);
+              }));
+  if (users) {
+    table.words(
+        {"user", "its owner"},
+        cells_of(lines, [&](const PsLine& line) { return printable(line.program->user, utf8); }),
+        Long::kCut);
   }
-  line.push_back((program.silent ? "(silent) " : "") + printable(program.program, utf8));
-  return line;
+  table
+      .words({"device", "that it uses"}, cells_of(lines,
+                                                  [](const PsLine& line) {
+                                                    return line.device != nullptr
+                                                               ? device_name(line.device->device)
+                                                               : std::string("-");
+                                                  }))
+      .bytes({"reserved", "memory taken from it"}, sizes(&timeline::LiveDevice::reserved))
+      .bytes({"budget", "most that may be"}, sizes(&timeline::LiveDevice::budget))
+      .bytes({"allocated", "in use"}, sizes(&timeline::LiveDevice::allocated))
+      .numbers({"waits", "for memory"}, cells_of(lines,
+                                                 [](const PsLine& line) {
+                                                   return line.device != nullptr
+                                                              ? std::to_string(line.device->waits)
+                                                              : std::string("-");
+                                                 }))
+      .times({"waited", "in all", Shown::kWide},
+             cells_of(lines,
+                      [](const PsLine& line) -> std::optional<double> {
+                        if (line.device == nullptr) return std::nullopt;
+                        return static_cast<double>(line.device->waited_ns);
+                      }))
+      .words({"program", "command line"},
+             cells_of(lines,
+                      [&](const PsLine& line) {
+                        return (line.program->silent ? "(silent) " : "") +
+                               printable(line.program->program, utf8);
+                      }),
+             Long::kCut);
+  return table;
 }
 
 Json device_json(const timeline::LiveDevice& device) {
@@ -72,26 +115,16 @@ Ps ps_of(const timeline::LiveSurvey& survey, std::uint64_t now_ns,
   return ps;
 }
 
-std::string ps_text(const Ps& ps, bool users, bool utf8) {
+std::string ps_text(const Ps& ps, const PsView& view) {
   std::string note;
   if (ps.unreadable != 0) {
     note = format_count(ps.unreadable, "program") +
            " not shown: they run under another version of Weir\n";
   }
-  std::string shares = shares_text(ps.shares);
+  std::string shares = shares_text(ps.shares, view.wide);
   if (!shares.empty()) shares = "\n" + shares;
   if (ps.programs.empty()) return "no program runs under Weir\n" + note + shares;
-  std::vector<std::string> heading{"pid"};
-  if (users) heading.emplace_back("user");
-  heading.insert(heading.end(), {"device", "budget", "reserved", "allocated", "waits", "program"});
-  std::vector<std::vector<std::string>> table{heading};
-  for (const PsProgram& program : ps.programs) {
-    if (program.devices.empty()) table.push_back(cells(program, nullptr, users, utf8));
-    for (const timeline::LiveDevice& device : program.devices) {
-      table.push_back(cells(program, &device, users, utf8));
-    }
-  }
-  return format_table(table) + note + shares;
+  return table_of(ps, view.users, view.utf8).format(view.wide) + note + shares;
 }
 
 std::string ps_json(const Ps& ps) {

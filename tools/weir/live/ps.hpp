@@ -30,10 +30,16 @@ struct Ps {
 [[nodiscard]] Ps ps_of(const timeline::LiveSurvey& survey, std::uint64_t now_ns,
                        const std::function<std::string(std::uint32_t uid)>& user_of);
 
-/// Returns a heading and a line for each program and device, or one line if there is none. `users`
-/// adds a column with owners. Shared budgets follow in a table of their own. `utf8`: the terminal
-/// shows it.
-[[nodiscard]] std::string ps_text(const Ps& ps, bool users, bool utf8);
+/// How the table is shown.
+struct PsView {
+  bool users = false;  ///< with a column of owners
+  bool utf8 = false;   ///< the terminal shows it
+  bool wide = false;   ///< with all columns, and nothing cut; otherwise at most 100 columns wide
+};
+
+/// Returns a table with a line for each program and device, or one line if there is none. Shared
+/// budgets follow in a table of their own.
+[[nodiscard]] std::string ps_text(const Ps& ps, const PsView& view);
 
 /// Returns the same figures as JSON: a list of programs, each with its devices.
 [[nodiscard]] std::string ps_json(const Ps& ps);

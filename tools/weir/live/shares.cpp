@@ -1,25 +1,21 @@
 #include "tools/weir/live/shares.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
-#include "tools/program/table.hpp"
+#include "tools/program/report_table.hpp"
 
 namespace weir::cli {
 namespace {
 
 using Json = nlohmann::json;
 
-std::vector<std::string> cells(const ShareReport& share, const ShareSlots::Used& used) {
-  std::vector<std::string> line{share.id.name, format_bytes(share.budget)};
-  if (used.slot) {
-    line.insert(line.end(), {std::to_string(used.pid), format_bytes(used.slot->floor),
-                             format_bytes(used.slot->lease), format_bytes(used.slot->wanted)});
-  } else {
-    line.insert(line.end(), {"?", "tampered", "-", "-"});
-  }
-  return line;
-}
+/// A line of the table.
+struct ShareLine {
+  const ShareReport* share;
+  const ShareSlots::Used* used;
+};
 
 Json process_json(const ShareSlots::Used& used) {
   if (!used.slot) return {{"slot", used.index}, {"tampered", true}};
@@ -33,13 +29,42 @@ Json process_json(const ShareSlots::Used& used) {
 
 }  // namespace
 
-std::string shares_text(const std::vector<ShareReport>& shares) {
-  std::vector<std::vector<std::string>> table{
-      {"share", "budget", "pid", "floor", "lease", "wanted"}};
+std::string shares_text(const std::vector<ShareReport>& shares, bool wide) {
+  std::vector<ShareLine> lines;
+  bool tampered = false;
   for (const ShareReport& share : shares) {
-    for (const ShareSlots::Used& used : share.used) table.push_back(cells(share, used));
+    for (const ShareSlots::Used& used : share.used) {
+      lines.push_back({&share, &used});
+      tampered = tampered || !used.slot;
+    }
   }
-  return table.size() == 1 ? std::string() : format_table(table);
+  const auto sizes = [&](Bytes ShareSlot::*bytes) {
+    return cells_of(lines, [&](const ShareLine& line) {
+      return line.used->slot ? std::optional((*line.used->slot).*bytes) : std::nullopt;
+    });
+  };
+  ReportTable table;
+  table
+      .words({"share", "its name"},
+             cells_of(lines, [](const ShareLine& line) { return line.share->id.name; }), Long::kCut)
+      .words({"pid", "process"}, cells_of(lines,
+                                          [](const ShareLine& line) {
+                                            return line.used->slot ? std::to_string(line.used->pid)
+                                                                   : std::string("?");
+                                          }))
+      .bytes({"lease", "what it may take now"}, sizes(&ShareSlot::lease))
+      .bytes({"wanted", "what it wants"}, sizes(&ShareSlot::wanted))
+      .bytes({"floor", "what it always may"}, sizes(&ShareSlot::floor))
+      .bytes({"budget", "of all processes together"}, cells_of(lines, [](const ShareLine& line) {
+               return std::optional(line.share->budget);
+             }));
+  if (tampered) {
+    table.words({"fault", "figures that another program wrote"},
+                cells_of(lines, [](const ShareLine& line) {
+                  return std::string(line.used->slot ? "" : "tampered");
+                }));
+  }
+  return table.format(wide);
 }
 
 std::string share_faults_text(const std::vector<ShareReport>& shares) {

@@ -10,8 +10,9 @@
 
 namespace weir::cli {
 
-/// Returns a heading and a line for each process in each share; empty if there is none.
-[[nodiscard]] std::string shares_text(const std::vector<ShareReport>& shares);
+/// Returns a table with a line for each process in each share; empty if there is none. `wide`
+/// does not cut names to 100 columns.
+[[nodiscard]] std::string shares_text(const std::vector<ShareReport>& shares, bool wide);
 
 /// Returns a line for each share that cannot be read.
 [[nodiscard]] std::string share_faults_text(const std::vector<ShareReport>& shares);

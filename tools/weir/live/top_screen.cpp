@@ -4,29 +4,33 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
+#include "tools/program/numbers.hpp"
 #include "tools/program/printable.hpp"
-#include "tools/program/table.hpp"
+#include "tools/program/report_table.hpp"
+#include "tools/program/units.hpp"
 
 namespace weir::cli {
 namespace {
 
 constexpr std::size_t kLeastProgram = 12;
+constexpr std::size_t kFairProgram = 20;
 constexpr std::size_t kMostProgram = 48;
 constexpr std::size_t kMostHistory = timeline::kLiveHistory / 2;
 
 /// A column and its text for each row. `width` may grow if there is room.
 struct Column {
-  std::string_view heading;
+  std::string heading;
+  std::string meaning;  ///< for the legend
   std::size_t width;
   Align align;
-  std::function<std::string(const TopRow& row, std::size_t width, bool utf8)> cell;
+  std::function<std::string(std::size_t row, std::size_t width, bool utf8)> cell;
 };
-
-std::string bytes_cell(std::uint64_t bytes) { return format_bytes({bytes}); }
 
 std::string rate_cell(const std::optional<double>& rate) {
   return rate ? format_number(*rate, *rate < 1000 ? 1 : 0) : "-";
@@ -50,9 +54,25 @@ double share_reserved(const TopRow& row) {
 }
 
 template <typename Text>
-Column column(std::string_view heading, std::size_t width, Align align, Text text) {
-  return {heading, width, align,
-          [text](const TopRow& row, std::size_t, bool) { return text(row); }};
+Column column(const Top& top, std::string heading, std::string meaning, std::size_t width,
+              Align align, Text text) {
+  return {std::move(heading), std::move(meaning), width, align,
+          [&top, text](std::size_t row, std::size_t, bool) { return text(top.rows[row]); }};
+}
+
+/// A column of sizes in one unit, which its heading ends with.
+Column bytes_column(const Top& top, const std::string& heading, std::string meaning,
+                    std::uint64_t timeline::LiveSample::*bytes) {
+  std::vector<std::optional<Bytes>> sizes;
+  for (const TopRow& row : top.rows) sizes.emplace_back(Bytes{row.last.*bytes});
+  UnitColumn sized = in_one_unit(sizes);
+  Column column{heading + " " + sized.unit, std::move(meaning), 0, Align::kRight, {}};
+  column.width = columns_of(column.heading);
+  for (const std::string& cell : sized.cells) column.width = std::max(column.width, cell.size());
+  column.cell = [cells = std::move(sized.cells)](std::size_t row, std::size_t, bool) {
+    return cells[row];
+  };
+  return column;
 }
 
 /// In display order.
@@ -73,59 +93,69 @@ enum Place : std::uint8_t {
   kPlaces
 };
 
-Column column_at(Place place) {
+std::size_t pid_width(const Top& top) {
+  std::size_t width = 3;
+  for (const TopRow& row : top.rows) width = std::max(width, std::to_string(row.pid).size());
+  return width;
+}
+
+Column column_at(const Top& top, Place place) {
+  using Sample = timeline::LiveSample;
   const auto right = Align::kRight;
   const auto left = Align::kLeft;
   switch (place) {
     case kPid:
-      return column("pid", 7, right, [](const TopRow& row) { return std::to_string(row.pid); });
+      return column(top, "pid", "process", pid_width(top), right,
+                    [](const TopRow& row) { return std::to_string(row.pid); });
     case kUser:
-      return {"user", 8, left,
-              [](const TopRow& row, std::size_t, bool utf8) { return printable(row.user, utf8); }};
+      return {"user", "its owner", 8, left, [&top](std::size_t row, std::size_t, bool utf8) {
+                return printable(top.rows[row].user, utf8);
+              }};
     case kProgram:
-      return {"program", kLeastProgram, left, [](const TopRow& row, std::size_t width, bool utf8) {
-                return program_cell(row, width, utf8);
+      return {"program", "command line", kLeastProgram, left,
+              [&top](std::size_t row, std::size_t width, bool utf8) {
+                return program_cell(top.rows[row], width, utf8);
               }};
     case kBudget:
-      return column("budget", 9, right,
-                    [](const TopRow& row) { return bytes_cell(row.last.budget); });
+      return bytes_column(top, "budget", "most that may be taken", &Sample::budget);
     case kAllocated:
-      return column("allocated", 9, right,
-                    [](const TopRow& row) { return bytes_cell(row.last.allocated); });
+      return bytes_column(top, "allocated", "in use", &Sample::allocated);
     case kAwaiting:
-      return column("awaiting", 9, right,
-                    [](const TopRow& row) { return bytes_cell(row.last.awaiting); });
+      return bytes_column(top, "awaiting", "freed, still used by the device", &Sample::awaiting);
     case kReserved:
-      return column("reserved", 9, right,
-                    [](const TopRow& row) { return bytes_cell(row.last.reserved); });
+      return bytes_column(top, "reserved", "memory taken", &Sample::reserved);
     case kBar:
-      return {"", 10, left, [](const TopRow& row, std::size_t width, bool utf8) {
-                return bar(share_reserved(row), width, utf8);
+      return {"of budget", "what is reserved of it", 10, left,
+              [&top](std::size_t row, std::size_t width, bool utf8) {
+                return bar(share_reserved(top.rows[row]), width, utf8);
               }};
     case kBatches:
-      return column("batches/s", 9, right,
+      return column(top, "batches/s", "begun in a second", 9, right,
                     [](const TopRow& row) { return rate_cell(row.rates.batches); });
     case kStalls:
-      return column("stalls/s", 8, right,
+      return column(top, "stalls/s", "times held back in a second", 8, right,
                     [](const TopRow& row) { return rate_cell(row.rates.stalls); });
     case kStalled:
-      return column("stalled", 7, right,
+      return column(top, "stalled", "time held back", 7, right,
                     [](const TopRow& row) { return share_cell(row.rates.stalled); });
     case kIdle:
-      return column("idle", 6, right, [](const TopRow& row) { return share_cell(row.rates.idle); });
+      return column(top, "idle", "time without work for the device", 6, right,
+                    [](const TopRow& row) { return share_cell(row.rates.idle); });
     case kHistory:
     case kPlaces:
       break;
   }
-  return {"history", 12, left, [](const TopRow& row, std::size_t width, bool utf8) {
-            return sparkline(row.allocated, width, utf8);
+  return {"history", "allocated, newest on the right", 12, left,
+          [&top](std::size_t row, std::size_t width, bool utf8) {
+            return sparkline(top.rows[row].allocated, width, utf8);
           }};
 }
 
 /// Most important first.
 constexpr std::array<Place, kPlaces> kByImportance{
-    kPid,  kProgram, kReserved,  kUser,     kBudget, kStalled, kBatches,
-    kIdle, kBar,     kAllocated, kAwaiting, kStalls, kHistory};
+    kPid,  kProgram,   kReserved, kUser,     kBudget, kStalled, kBatches,
+    kIdle, kAllocated, kBar,      kAwaiting, kStalls, kHistory};
+constexpr std::size_t kImportant = 8;  ///< for further columns no command line is cut short
 
 /// Shows users only if there are several.
 bool shows_users(const Top& top) {
@@ -145,10 +175,12 @@ void widen(Column& wide, std::size_t most, std::size_t& room) {
 std::vector<Column> columns_for(const Top& top, std::size_t width) {
   std::array<bool, kPlaces> shown{};
   std::size_t used = 0;
-  for (const Place place : kByImportance) {
+  for (std::size_t i = 0; i < kByImportance.size(); ++i) {
+    const Place place = kByImportance.at(i);
     if (place == kUser && !shows_users(top)) continue;
-    const std::size_t more = column_at(place).width + (used == 0 ? 0 : 1);
-    if (used + more > width) break;
+    const std::size_t more = column_at(top, place).width + (used == 0 ? 0 : 1);
+    const std::size_t kept = i < kImportant ? 0 : kFairProgram - kLeastProgram;
+    if (used + more + kept > width) break;
     used += more;
     shown[place] = true;
   }
@@ -156,7 +188,7 @@ std::vector<Column> columns_for(const Top& top, std::size_t width) {
   std::size_t room = width - used;
   for (std::uint8_t place = 0; place < kPlaces; ++place) {
     if (!shown[place]) continue;
-    columns.push_back(column_at(static_cast<Place>(place)));
+    columns.push_back(column_at(top, static_cast<Place>(place)));
     if (place == kProgram) widen(columns.back(), kMostProgram, room);
     if (place == kHistory) widen(columns.back(), kMostHistory, room);
   }
@@ -176,7 +208,7 @@ std::string heading_line(const std::vector<Column>& columns) {
   return without_end(line) + "\n";
 }
 
-std::string row_line(const TopRow& row, const std::vector<Column>& columns, bool utf8) {
+std::string row_line(std::size_t row, const std::vector<Column>& columns, bool utf8) {
   std::string line;
   for (const Column& each : columns) {
     line += (line.empty() ? "" : " ") +
@@ -200,6 +232,18 @@ std::string totals(const Top& top) {
 
 std::string fitted_line(const std::string& text, std::size_t width) {
   return without_end(fitted(text, width, Align::kLeft)) + "\n";
+}
+
+/// Returns what the columns mean, in lines of the screen's width.
+std::string legend(const std::vector<Column>& columns, std::size_t width) {
+  std::string text;
+  for (const Column& each : columns) {
+    text += (text.empty() ? "" : "; ") + each.heading + ": " + each.meaning;
+  }
+  std::istringstream lines(wrapped("  " + text + ".", 2, width));
+  std::string fitting;
+  for (std::string line; std::getline(lines, line);) fitting += fitted_line(line, width);
+  return fitting;
 }
 
 /// Returns the first `most` lines; 0: all.
@@ -268,10 +312,13 @@ std::string top_text(const Top& top, const Screen& screen) {
   if (screen.height != 0 && head + shown > screen.height) {
     shown = std::max(screen.height, head + 2) - head - 1;
   }
-  for (std::size_t i = 0; i < shown; ++i) text += row_line(top.rows[i], columns, screen.utf8);
+  for (std::size_t i = 0; i < shown; ++i) text += row_line(i, columns, screen.utf8);
   if (shown < top.rows.size()) {
     text += fitted_line("and " + std::to_string(top.rows.size() - shown) + " more", screen.width);
   }
+  const std::string means = legend(columns, screen.width);
+  const auto lines = static_cast<std::size_t>(std::ranges::count(means, '\n'));
+  if (screen.height == 0 || head + shown + lines <= screen.height) text += means;
   return first_lines(std::move(text), screen.height);
 }
 

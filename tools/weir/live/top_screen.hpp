@@ -15,8 +15,12 @@ struct Screen {
   bool utf8 = false;       ///< the terminal shows UTF-8: draws bars and history with blocks
 };
 
-/// Returns totals, a heading, and a line for each program. Columns that do not fit are left out,
-/// least important first. Every line ends with a newline and none with a space.
+/// A width in which all columns fit.
+inline constexpr std::size_t kEveryColumn = 200;
+
+/// Returns totals, a heading, and a line for each program; below them what the columns mean, if all
+/// of that fits. A column of sizes has one unit, in its heading. Columns that do not fit are left
+/// out, least important first. Every line ends with a newline and none with a space. No colours.
 [[nodiscard]] std::string top_text(const Top& top, const Screen& screen);
 
 /// Returns a bar with `share` of `width` columns filled; above 1, all.

@@ -13,6 +13,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
+#include "tools/program/report_table.hpp"
 
 namespace weir::cli {
 namespace {
@@ -59,10 +60,9 @@ bool can_draw(const Environment& environment) {
 }
 
 Screen screen_of(const Environment& environment) {
-  constexpr std::size_t kEverything = 160;
   constexpr std::size_t kLeast = 20;
   constexpr std::size_t kMost = 1000;
-  Screen screen{.width = kEverything, .height = 0, .utf8 = asks_for_utf8(environment)};
+  Screen screen{.width = kMostColumns, .height = 0, .utf8 = asks_for_utf8(environment)};
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) {
     screen.width = size.ws_col;

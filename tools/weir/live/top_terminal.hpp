@@ -20,8 +20,8 @@ namespace weir::cli {
 /// Whether standard output is a terminal that can be redrawn.
 [[nodiscard]] bool can_draw(const Environment& environment);
 
-/// Returns columns and lines of standard output. If it is no terminal: COLUMNS, or wide enough for
-/// all, and any number of lines.
+/// Returns columns and lines of standard output. If it is no terminal: COLUMNS, or 100, and any
+/// number of lines.
 [[nodiscard]] Screen screen_of(const Environment& environment);
 
 /// Switches to the alternate screen, without cursor and echo, during its lifetime. Signals that
