@@ -7,12 +7,14 @@
 #include <string>
 
 #include "allocator/base/error.hpp"
+#include "kernels/blas/cublas_places.hpp"
 
 namespace weir::cuda {
 namespace {
 
-/// Returns the name that every toolkit of one major version installs.
-std::string library_name() { return "libcublas.so." + std::to_string(CUDART_VERSION / 1000); }
+constexpr int kMajor = CUDART_VERSION / 1000;
+
+std::string library_name() { return "libcublas.so." + std::to_string(kMajor); }
 
 /// Returns null and adds the loader's reason to `reasons` on failure.
 void* open(const std::string& path, std::string& reasons) {
@@ -28,13 +30,9 @@ void* open(const std::string& path, std::string& reasons) {
 
 void* open_library() {
   std::string reasons;
-  void* library = open(library_name(), reasons);
-  for (const char* variable : {"CUDA_PATH", "CUDA_HOME"}) {
-    const char* const folder = std::getenv(variable);
-    if (library != nullptr || folder == nullptr || *folder == '\0') continue;
-    library = open(std::string(folder) + "/lib64/" + library_name(), reasons);
+  for (const std::string& place : cublas_places(process_environment(), kMajor)) {
+    if (void* const library = open(place, reasons)) return library;
   }
-  if (library != nullptr) return library;
   const char* const path = std::getenv("LD_LIBRARY_PATH");
   throw UsageError("matrix products on the GPU need cuBLAS: install the CUDA toolkit's " +
                    library_name() + ", or name its folder in LD_LIBRARY_PATH (now '" +

@@ -33,12 +33,6 @@ class NoPlug : public Error {
   using Error::Error;
 };
 
-/// A constructor in libc10 that takes a string, by the older C++ ABI and by today's. Both are there
-/// in every PyTorch from 2.4 to 2.15 of that ABI.
-constexpr const char* kOlderAbi = "_ZN3c105ErrorC1ENS_14SourceLocationESs";
-constexpr const char* kAbi =
-    "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
-
 /// The loader's record of the library that has `address`. Throws NoPlug if none has it.
 const link_map& library_at(const void* address) {
   Dl_info info{};
@@ -94,8 +88,8 @@ Torch torch_at(const void* address) {
   const auto version = text ? parse_torch_version(*text) : std::nullopt;
   if (!version) throw NoPlug("its version is not known: " + file.string() + " does not say it");
   const Loaded library(c10_cuda.l_name);
-  const void* const older = library.find(kOlderAbi);
-  const void* const error = older != nullptr ? older : library.find(kAbi);
+  const void* const older = library.find(kCxx03Constructor);
+  const void* const error = older != nullptr ? older : library.find(kCxx11Constructor);
   require_named("libc10_cuda.so", c10_cuda);
   if (error == nullptr) throw NoPlug("its libc10.so does not tell its C++ ABI");
   require_named("libc10.so", library_at(error));

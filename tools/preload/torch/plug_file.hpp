@@ -15,6 +15,12 @@ namespace weir::preload {
 /// How std::string and std::list look in a PyTorch: its _GLIBCXX_USE_CXX11_ABI.
 enum class CxxAbi : std::uint8_t { kCxx11, kCxx03 };
 
+/// A constructor in libc10.so that takes a string, by the older C++ ABI and by today's. Both are
+/// there in every PyTorch from 2.4 to 2.15 of that ABI.
+inline constexpr const char* kCxx03Constructor = "_ZN3c105ErrorC1ENS_14SourceLocationESs";
+inline constexpr const char* kCxx11Constructor =
+    "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
+
 /// Returns the file's name, without a folder.
 [[nodiscard]] std::string plug_name(const TorchVersion& version, CxxAbi abi);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The subcommands of `weir`, one file each (command_NAME.cpp). Bad input throws
-// a UsageError of one line.
+// The subcommands of `weir`, one file each (command_NAME.cpp). Bad input throws a UsageError of one
+// line.
 
 #include <functional>
 #include <string>
@@ -14,27 +14,26 @@
 namespace weir::cli {
 
 struct Command {
-  CommandLine &line;
-  /// Runs it with the parsed flags and the words after `--`. Returns the exit
-  /// code.
-  std::function<int(const std::vector<std::string> &program)> run;
+  CommandLine& line;
+  /// Runs it with the parsed flags and the words after `--`. Returns the exit code.
+  std::function<int(const std::vector<std::string>& program)> run;
 };
 
-[[nodiscard]] Command add_run_command(CommandLine &program);
-[[nodiscard]] Command add_info_command(CommandLine &program);
-[[nodiscard]] Command add_ps_command(CommandLine &program);
-[[nodiscard]] Command add_replay_command(CommandLine &program);
-[[nodiscard]] Command add_set_command(CommandLine &program);
-[[nodiscard]] Command add_top_command(CommandLine &program);
-[[nodiscard]] Command add_timeline_command(CommandLine &program);
+[[nodiscard]] Command add_run_command(CommandLine& program);
+[[nodiscard]] Command add_info_command(CommandLine& program);
+[[nodiscard]] Command add_doctor_command(CommandLine& program);
+[[nodiscard]] Command add_ps_command(CommandLine& program);
+[[nodiscard]] Command add_replay_command(CommandLine& program);
+[[nodiscard]] Command add_set_command(CommandLine& program);
+[[nodiscard]] Command add_top_command(CommandLine& program);
+[[nodiscard]] Command add_timeline_command(CommandLine& program);
 
 /// The exit codes of a command that runs another program.
 [[nodiscard]] std::vector<ExitCode> exit_codes_of_program();
 
-/// Runs the program, given by at least one word, as `weir run` does with these
-/// flags. Also sets `more` in its environment. Returns the exit code.
-[[nodiscard]] int run_with(const RunFlags &flags,
-                           const std::vector<Variable> &more,
-                           const std::vector<std::string> &words);
+/// Runs the program, given by at least one word, as `weir run` does with these flags. Also sets
+/// `more` in its environment. Returns the exit code.
+[[nodiscard]] int run_with(const RunFlags& flags, const std::vector<Variable>& more,
+                           const std::vector<std::string>& words);
 
-} // namespace weir::cli
+}  // namespace weir::cli

@@ -11,29 +11,25 @@
 namespace weir::cli {
 namespace {
 
-int run_program(int argc, char **argv) {
+int run_program(int argc, char** argv) {
   CommandLine line("run unchanged CUDA programs with Weir's pool and budget");
   line.add_version("weir " + std::string(kVersion));
   line.require_command();
   line.set_page("README.md");
-  const std::vector<Command> commands{
-      add_run_command(line),     add_info_command(line),
-      add_ps_command(line),      add_set_command(line),
-      add_top_command(line),     add_replay_command(line),
-      add_timeline_command(line)};
-  if (const auto code = line.parse("weir", argc, argv))
-    return *code;
-  for (const Command &command : commands) {
-    if (command.line.named())
-      return command.run(line.program_words());
+  const std::vector<Command> commands{add_run_command(line),    add_info_command(line),
+                                      add_doctor_command(line), add_ps_command(line),
+                                      add_set_command(line),    add_top_command(line),
+                                      add_replay_command(line), add_timeline_command(line)};
+  if (const auto code = line.parse("weir", argc, argv)) return *code;
+  for (const Command& command : commands) {
+    if (command.line.named()) return command.run(line.program_words());
   }
-  return 1; // not reached: one subcommand is required
+  return 1;  // not reached: one subcommand is required
 }
 
-} // namespace
-} // namespace weir::cli
+}  // namespace
+}  // namespace weir::cli
 
-int main(int argc, char **argv) {
-  return weir::run_main("weir",
-                        [&] { return weir::cli::run_program(argc, argv); });
+int main(int argc, char** argv) {
+  return weir::run_main("weir", [&] { return weir::cli::run_program(argc, argv); });
 }

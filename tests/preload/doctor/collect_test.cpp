@@ -1,0 +1,284 @@
+// Facts of a machine that is made of files and scripts.
+
+#include "tools/weir/doctor/collect/collect.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "support/sanitized.hpp"
+#include "tools/preload/torch/plug_file.hpp"
+#include "trainer/temporary_directory.hpp"
+
+namespace weir::cli::doctor {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using weir::testing::TemporaryDirectory;
+using weir::testing::write_file;
+namespace fs = std::filesystem;
+
+/// A folder in place of the root, and a time that no test waits for.
+class DoctorCollect : public ::testing::Test {
+ protected:
+  void put(const std::string& path, const std::string& contents) {
+    fs::create_directories(fs::path(root_.file(path)).parent_path());
+    write_file(root_.file(path), contents);
+  }
+  std::string script(const std::string& name, const std::string& contents) {
+    put(name, "#!/bin/sh\n" + contents);
+    fs::permissions(root_.file(name), fs::perms::owner_all);
+    return root_.file(name);
+  }
+  CollectOptions options(const std::string& python = {}) {
+    return {.python = python, .root = root_.file("")};
+  }
+  /// A script that answers as Python does, whatever it is asked.
+  std::string python(const std::string& answer) {
+    return script("bin/python",
+                  "echo 'a module of the start prints this'\n"
+                  "echo 'weir-doctor:" +
+                      answer + "'\n");
+  }
+
+  TemporaryDirectory root_;
+};
+
+TEST_F(DoctorCollect, TheSystemsNameAndContainer) {
+  put("etc/os-release", "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n");
+  const SystemFacts outside = collect_system(options());
+  EXPECT_EQ(outside.os, "Debian GNU/Linux 12 (bookworm)");
+  EXPECT_EQ(outside.container, "");
+  EXPECT_THAT(outside.kernel, ::testing::StartsWith("Linux "));
+  EXPECT_THAT(outside.libc, ::testing::StartsWith("glibc 2."));
+  EXPECT_GT(outside.memory.count, mib(64).count);
+  put("run/systemd/container", "lxc\n");
+  EXPECT_EQ(collect_system(options()).container, "lxc");
+  put("run/.containerenv", "");
+  EXPECT_EQ(collect_system(options()).container, "Podman");
+  put(".dockerenv", "");
+  EXPECT_EQ(collect_system(options()).container, "Docker");
+}
+
+TEST_F(DoctorCollect, ASystemWithoutAName) {
+  EXPECT_EQ(collect_system(options()).os, "an unnamed system");
+  put("etc/os-release", "ID=x\n");
+  EXPECT_EQ(collect_system(options()).os, "an unnamed system");
+}
+
+TEST_F(DoctorCollect, OtherKindsOfContainers) {
+  put(".singularity.d/env", "");
+  EXPECT_EQ(collect_system(options()).container, "Apptainer");
+  put("var/run/secrets/kubernetes.io/x", "");
+  EXPECT_EQ(collect_system(options()).container, "Kubernetes");
+}
+
+TEST_F(DoctorCollect, OnlyVariablesThatChecksRead) {
+  const char* const lines[] = {
+      "WEIR_BUDGET=6GiB",    "HOME=/home/anna", "AWS_SECRET=x", "LD_PRELOAD=/a:/b",
+      "LD_PRELOAD_OTHER=no", "noequals",        "TF_X=a=b",     nullptr};
+  EXPECT_THAT(
+      collect_variables(lines),
+      ElementsAre(Pair("LD_PRELOAD", "/a:/b"), Pair("TF_X", "a=b"), Pair("WEIR_BUDGET", "6GiB")));
+}
+
+TEST_F(DoctorCollect, TheKernelsHalfOfADriver) {
+  put("proc/driver/nvidia/version",
+      "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\n"
+      "GCC version:  gcc version 12.2.0\n");
+  put("dev/nvidia0", "");
+  put("dev/nvidia12", "");
+  put("dev/nvidiactl", "");
+  put("dev/nvidia-uvm", "");
+  put("dev/nvidia-modeset", "");
+  put("dev/nvidia-caps/nvidia-cap1", "");
+  put("dev/dxg", "");
+  const DriverFacts facts = collect_driver(options(), {});
+  EXPECT_EQ(facts.kernel_module, "580.65.06");
+  EXPECT_TRUE(facts.is_wsl);
+  std::vector<std::string> files;
+  for (const DeviceFile& file : facts.device_files) {
+    files.push_back(file.path);
+    EXPECT_TRUE(file.usable);
+  }
+  EXPECT_THAT(files,
+              ElementsAre("/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia12", "/dev/nvidiactl"));
+}
+
+TEST_F(DoctorCollect, WithoutADriverTheReasonIsTheLoaders) {
+  const DriverFacts facts = collect_driver(options(), {});
+  EXPECT_EQ(facts.answer, Answer::kCame);
+  EXPECT_EQ(facts.kernel_module, "");
+  EXPECT_TRUE(facts.device_files.empty());
+  EXPECT_FALSE(facts.is_wsl);
+  if (facts.driver.file.empty()) {
+    EXPECT_THAT(facts.driver.problem, HasSubstr("libcuda.so.1"));
+  }
+}
+
+TEST_F(DoctorCollect, LimitsOfTheSystem) {
+  put("proc/sys/vm/max_map_count", "1000\n");
+  put("proc/sys/vm/overcommit_memory", "2\n");
+  put("proc/sys/kernel/yama/ptrace_scope", "3\n");
+  put("proc/self/cgroup", "0::/user/job\n");
+  put("sys/fs/cgroup/user/job/memory.max", "max\n");
+  put("sys/fs/cgroup/user/memory.max", "4294967296\n");
+  put("sys/fs/cgroup/memory.max", "8589934592\n");
+  fs::create_directories(root_.file("dev/shm"));
+  const LimitsFacts facts = collect_limits(options());
+  EXPECT_EQ(facts.max_mappings, 1000U);
+  EXPECT_EQ(facts.overcommit, 2);
+  EXPECT_EQ(facts.ptrace_scope, 3);
+  EXPECT_EQ(facts.cgroup_memory, gib(4));
+  EXPECT_TRUE(facts.shared_memory.has_value());
+  EXPECT_TRUE(facts.shared_memory_writable);
+  EXPECT_EQ(facts.temporary_problem, "");
+}
+
+TEST_F(DoctorCollect, LimitsOfTheFirstKindOfGroupAndNone) {
+  const LimitsFacts none = collect_limits(options());
+  EXPECT_FALSE(none.max_mappings.has_value());
+  EXPECT_FALSE(none.ptrace_scope.has_value());
+  EXPECT_FALSE(none.cgroup_memory.has_value());
+  EXPECT_FALSE(none.shared_memory.has_value());
+  put("proc/self/cgroup", "9:name=systemd:/\n4:memory:/job\n0::/\n");
+  put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1073741824\n");
+  EXPECT_EQ(collect_limits(options()).cgroup_memory, gib(1));
+}
+
+TEST_F(DoctorCollect, AFolderForFilesThatIsNotThere) {
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before != nullptr ? before : "";
+  setenv("TMPDIR", "/nowhere", 1);
+  const LimitsFacts facts = collect_limits(options());
+  if (kept.empty()) {
+    unsetenv("TMPDIR");
+  } else {
+    setenv("TMPDIR", kept.c_str(), 1);
+  }
+  EXPECT_EQ(facts.temporary, "/nowhere");
+  EXPECT_EQ(facts.temporary_problem, "No such file or directory");
+}
+
+TEST_F(DoctorCollect, AFolderToPublishInIsFoundAndNotLeftBehind) {
+  const std::string folder = root_.file("live");
+  setenv("WEIR_PUBLISH", folder.c_str(), 1);
+  const LimitsFacts found = collect_limits(options());
+  setenv("WEIR_PUBLISH", "/nowhere/live", 1);
+  const LimitsFacts lost = collect_limits(options());
+  setenv("WEIR_PUBLISH", "0", 1);
+  const LimitsFacts off = collect_limits(options());
+  unsetenv("WEIR_PUBLISH");
+  EXPECT_EQ(found.live_folder, folder);
+  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_EQ(lost.live_folder, "");
+  EXPECT_EQ(lost.live_problem, "/nowhere/live (No such file or directory)");
+  EXPECT_FALSE(off.publishes);
+}
+
+TEST_F(DoctorCollect, FilesThatSettingsName) {
+  const SettingsFacts facts = collect_settings({{"WEIR_ALLOC_LOG", "/nowhere/%p.log"},
+                                                {"WEIR_SUMMARY", root_.file("summary-%p.json")},
+                                                {"WEIR_TIMELINE", ""}});
+  ASSERT_EQ(facts.outputs.size(), 2U);
+  EXPECT_THAT(facts.outputs[0].problem, HasSubstr("WEIR_ALLOC_LOG='/nowhere/"));
+  EXPECT_EQ(facts.outputs[1].problem, "");
+  EXPECT_EQ(root_.entries(), 0U);
+  const SettingsFacts ranks = collect_settings({{"WEIR_TIMELINE", root_.file("%p.json")}});
+  ASSERT_EQ(ranks.outputs.size(), 1U);
+  EXPECT_EQ(ranks.outputs[0].problem, "");
+}
+
+TEST_F(DoctorCollect, APreloadedFileThatIsNotThere) {
+  put("there.so", "");
+  const std::string list = root_.file("there.so") + ":/nowhere/gone.so libby.so";
+  EXPECT_THAT(collect_environment({{"LD_PRELOAD", list}}).missing_preloads,
+              ElementsAre("/nowhere/gone.so"));
+  EXPECT_TRUE(collect_environment({{"CUDA_MPS_PIPE_DIRECTORY", root_.file("")}}).has_mps_pipe);
+}
+
+TEST_F(DoctorCollect, AnInterpretersAnswer) {
+  const PythonFacts facts = collect_python(
+      options(python(R"({"version": "3.12.1", "executable": "/usr/bin/python3.12", "torch": "",
+"packages": {"JAX": "0.10.2"}, "runtimes": ["/x/libcudart.so.13"]})")),
+      "");
+  EXPECT_TRUE(facts.is_asked);
+  EXPECT_EQ(facts.version, "3.12.1");
+  EXPECT_EQ(facts.executable, "/usr/bin/python3.12");
+  EXPECT_FALSE(facts.torch.has_value());
+  EXPECT_THAT(facts.packages, ElementsAre(Pair("JAX", "0.10.2")));
+  EXPECT_THAT(facts.runtimes, ElementsAre("/x/libcudart.so.13"));
+  EXPECT_EQ(facts.trial.end, Trial::End::kNotTried);
+}
+
+TEST_F(DoctorCollect, PyTorchsFilesAreReadAndNotImported) {
+  const auto ask = [&](const std::string& library) {
+    return collect_python(
+               options(python(R"({"version": "3.12.1", "executable": "", "torch": ")" +
+                              root_.file("torch") + R"(", "packages": {}, "runtimes": []})")),
+               library)
+        .torch;
+  };
+  fs::create_directories(root_.file("torch"));
+  EXPECT_FALSE(ask("")->version.has_value());
+  put("torch/version.py", "__version__ = '2.5.1+cu124'\n");
+  EXPECT_FALSE(ask("")->has_cuda);
+  EXPECT_FALSE(ask("")->abi.has_value());
+  put("torch/lib/libc10_cuda.so", "");
+  put("torch/lib/libc10.so", std::string("x\0", 2) + preload::kCxx03Constructor + '\0');
+  put("weir/libweir.so", "");
+  const auto torch = ask(root_.file("weir/libweir.so"));
+  ASSERT_TRUE(torch->version.has_value());
+  EXPECT_EQ(torch->version->text, "2.5.1+cu124");
+  EXPECT_TRUE(torch->has_cuda);
+  EXPECT_EQ(torch->abi, preload::CxxAbi::kCxx03);
+  EXPECT_EQ(torch->plug, "libweir_torch_2.5_cxx03.so");
+  EXPECT_FALSE(torch->plug_exists);
+  put("torch/lib/libc10.so", preload::kCxx11Constructor);
+  put("weir/libweir_torch_2.5.so", "no library");
+  const auto unfit = ask(root_.file("weir/libweir.so"));
+  EXPECT_TRUE(unfit->plug_exists);
+  EXPECT_EQ(unfit->plug_unfit, "it is not a shared library");
+}
+
+TEST_F(DoctorCollect, AnInterpreterThatIsMissingHangsOrSaysNothing) {
+  EXPECT_THAT(collect_python(options("/nowhere/python"), "").problem,
+              HasSubstr("'/nowhere/python' cannot be run"));
+  EXPECT_EQ(collect_python(options(script("old", "exit 1\n")), "").version, "");
+  EXPECT_EQ(collect_python(options(script("mute", "echo nothing\n")), "").version, "");
+  EXPECT_EQ(collect_python(options(script("odd", "echo 'weir-doctor:{'\n")), "").version, "");
+  CollectOptions hanging = options(script("hanging", "exec sleep 1000\n"));
+  hanging.program_limit = std::chrono::milliseconds(100);
+  EXPECT_EQ(collect_python(hanging, "").answer, Answer::kTimedOut);
+  EXPECT_EQ(collect_python(options(script("ending", "kill -SEGV $$\n")), "").answer,
+            Answer::kCrashed);
+}
+
+TEST_F(DoctorCollect, ATrialSeesTheLibraryInTheProcess) {
+  if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitized library cannot be preloaded into cat";
+  const auto attempt = [](const std::string& library, const std::string& script,
+                          std::chrono::milliseconds limit = std::chrono::milliseconds(60'000)) {
+    return try_library(library, "sh", "/bin/sh", {"sh", "-c", script}, limit);
+  };
+  const std::string maps = "cat /proc/self/maps";
+  EXPECT_EQ(attempt(FAKE_LIBRARY, maps).end, Trial::End::kLoaded);
+  EXPECT_EQ(attempt(FAKE_LIBRARY, "unset LD_PRELOAD; " + maps).end, Trial::End::kNotLoaded);
+  const Trial missing = attempt("/nowhere/libweir.so", maps);
+  EXPECT_EQ(missing.end, Trial::End::kNotLoaded);
+  EXPECT_THAT(missing.message, ::testing::StartsWith("object '/nowhere/libweir.so' from"));
+  const Trial failing = attempt(FAKE_LIBRARY, "echo why >&2; exit 1");
+  EXPECT_EQ(failing.end, Trial::End::kFailed);
+  EXPECT_EQ(failing.message, "why");
+  const Trial crashing = attempt(FAKE_LIBRARY, "kill -SEGV $$");
+  EXPECT_EQ(crashing.end, Trial::End::kFailed);
+  EXPECT_EQ(crashing.message, "it ends by signal 11");
+  EXPECT_EQ(attempt(FAKE_LIBRARY, "exec sleep 1000", std::chrono::milliseconds(100)).end,
+            Trial::End::kTimedOut);
+}
+
+}  // namespace
+}  // namespace weir::cli::doctor

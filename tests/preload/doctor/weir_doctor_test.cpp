@@ -1,0 +1,184 @@
+// `weir doctor` as users see it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "allocator/base/version.hpp"
+#include "preload/weir_process.hpp"
+#include "tools/preload/borders/version_mark.hpp"
+
+namespace weir::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+Json doctor(Variables variables = {}, Words flags = {}) {
+  flags.insert(flags.begin(), {"doctor", "--json", "-"});
+  const Finished weir = run_weir(flags, std::move(variables));
+  EXPECT_EQ(weir.err, "");
+  EXPECT_LE(weir.exit_code, 1);
+  Json json = Json::parse(weir.out);
+  EXPECT_EQ(weir.exit_code == 0, json.at("ok").get<bool>());
+  return json;
+}
+
+/// The first finding of a check; an empty object if there is none.
+Json finding(const Json& json, const std::string& check) {
+  for (const Json& one : json.at("findings")) {
+    if (one.at("check") == check) return one;
+  }
+  return Json::object();
+}
+
+TEST(WeirDoctor, TextEndsInASentenceAndFitsATerminal) {
+  const Finished weir = run_weir({"doctor"});
+  EXPECT_EQ(weir.err, "");
+  EXPECT_THAT(weir.out, StartsWith("weir " + std::string(kVersion) + "\n\nsystem\n  ok     "));
+  for (const char* group : {"\ndriver\n", "\nlibrary\n", "\npython\n", "\nsettings\n", "\nlimits\n",
+                            "\nenvironment\n"}) {
+    EXPECT_THAT(weir.out, HasSubstr(group));
+  }
+  EXPECT_THAT(weir.out, ::testing::ContainsRegex("\nWorks here: [^\n]*weir-train"));
+  EXPECT_THAT(weir.out, ::testing::Not(HasSubstr("\x1b")));
+  std::istringstream lines(weir.out);
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
+    EXPECT_TRUE(line.size() <= 80 || is_one_word) << line;
+  }
+}
+
+TEST(WeirDoctor, BadInputIsRefused) {
+  EXPECT_EQ(run_weir({"doctor", "--wings"}).exit_code, 2);
+  const Finished unwritable = run_weir({"doctor", "--json", "/nowhere/doctor.json"});
+  EXPECT_EQ(unwritable.exit_code, 2);
+  EXPECT_THAT(unwritable.err, StartsWith("weir: --json='/nowhere/doctor.json' is not allowed"));
+}
+
+TEST(WeirDoctor, BrokenSettingsAreFindingsAndNoEnd) {
+  const Json json = doctor({{"WEIR_BUDGET", "lots"},
+                            {"WEIR_BUGET", "6GiB"},
+                            {"WEIR_LOG", "loud"},
+                            {"WEIR_PUBLISH", "somewhere"},
+                            {"WEIR_ALLOC_LOG", "/nowhere/log"},
+                            {"TMPDIR", "/nowhere"}});
+  std::vector<std::string> texts;
+  for (const Json& one : json.at("findings")) texts.push_back(one.at("text"));
+  EXPECT_THAT(texts, Contains(StartsWith("WEIR_BUDGET='lots' is not allowed")));
+  EXPECT_THAT(texts, Contains(HasSubstr("the nearest is WEIR_BUDGET")));
+  EXPECT_THAT(texts, Contains(StartsWith("WEIR_LOG='loud' is not allowed")));
+  EXPECT_THAT(texts, Contains(StartsWith("WEIR_PUBLISH='somewhere' is not allowed")));
+  EXPECT_THAT(texts, Contains(StartsWith("WEIR_ALLOC_LOG='/nowhere/log' is not allowed")));
+  EXPECT_THAT(texts, Contains(StartsWith("weir run cannot write to /nowhere")));
+  EXPECT_EQ(json.at("ok"), false);
+  EXPECT_EQ(json.at("variables").at("WEIR_BUDGET"), "lots");
+  EXPECT_THAT(json.at("does_not"), Contains("train-cpu"));
+}
+
+TEST(WeirDoctor, NamesNeitherMachineNorUserNorHome) {
+  const TemporaryDirectory home;
+  const std::string log = home.file("log");
+  const Finished weir =
+      run_weir({"doctor", "--json", "-"}, {{"HOME", home.file("")}, {"WEIR_ALLOC_LOG", log}});
+  const Json json = Json::parse(weir.out);
+  EXPECT_EQ(json.at("variables").at("WEIR_ALLOC_LOG"), "~/log");
+  EXPECT_EQ(weir.out.find(home.file("")), std::string::npos);
+  std::array<char, 256> host{};
+  ASSERT_EQ(gethostname(host.data(), host.size() - 1), 0);
+  EXPECT_EQ(weir.out.find("/" + std::string(host.data())), std::string::npos);
+}
+
+TEST(WeirDoctor, ALibraryThatIsNoneFails) {
+  const TemporaryDirectory folder;
+  write_file(folder.file("libweir.so"), "text");
+  const Json json = doctor({{"WEIR_LIBRARY", folder.file("libweir.so")}});
+  EXPECT_EQ(finding(json, "library").at("state"), "fails");
+  EXPECT_THAT(finding(json, "library").at("text"), HasSubstr("and this is not an ELF file"));
+  EXPECT_EQ(finding(json, "preload"), Json::object());
+  EXPECT_THAT(json.at("does_not"), Contains("run"));
+}
+
+TEST(WeirDoctor, ALibraryOfNoWeirIsSaid) {
+  EXPECT_THAT(finding(doctor(), "library").at("text"), HasSubstr("does not say its version"));
+}
+
+/// A copy of the library whose file says another version.
+TEST(WeirDoctor, ALibraryOfAnotherVersionFails) {
+  const TemporaryDirectory folder;
+  write_file(folder.file("libweir.so"),
+             read_file(FAKE_LIBRARY) + std::string(preload::kVersionMark) + "9.9.9" + '\0');
+  const Json json = doctor({{"WEIR_LIBRARY", folder.file("libweir.so")}});
+  EXPECT_EQ(finding(json, "library").at("state"), "fails");
+  EXPECT_THAT(finding(json, "library").at("text"),
+              HasSubstr("is version 9.9.9, and this command " + std::string(kVersion)));
+}
+
+TEST(WeirDoctor, AnInterpreterThatDoesNotAnswer) {
+  const Json missing = doctor({}, {"--python", "/nowhere/python"});
+  EXPECT_EQ(finding(missing, "python").at("state"), "fails");
+  const Json mute = doctor({}, {"--python", "/bin/true"});
+  EXPECT_THAT(finding(mute, "python").at("text"), StartsWith("/bin/true does not run"));
+}
+
+TEST(WeirDoctor, NothingIsLeftBehind) {
+  const TemporaryDirectory temporary;
+  (void)doctor({{"TMPDIR", temporary.file("")}, {"WEIR_PUBLISH", temporary.file("live")}});
+  EXPECT_EQ(temporary.entries(), 0U);
+}
+
+#ifdef SWAP_IN_LIBRARY
+TEST(WeirDoctor, TheBuiltLibraryHasOurVersionAndIsTried) {
+  const Json json = doctor({{"WEIR_LIBRARY", SWAP_IN_LIBRARY}});
+  EXPECT_EQ(finding(json, "library").at("state"), "ok");
+  EXPECT_THAT(finding(json, "library").at("text"),
+              HasSubstr("libweir.so, version " + std::string(kVersion)));
+  EXPECT_EQ(finding(json, "preload").at("text"), "a trial: cat ran with the library in it");
+}
+#endif
+
+#ifdef STANDIN_FOLDER
+Variables standin(Variables more = {}) {
+  more.insert({{"LD_LIBRARY_PATH", STANDIN_FOLDER},
+               {"CUDA_VISIBLE_DEVICES", "0"},
+               {"WEIR_STANDIN_DEVICES", "2"},
+               {"WEIR_STANDIN_MEMORY", "4G"},
+               {"WEIR_STANDIN_DRIVER_VERSION", "13000"}});
+  return more;
+}
+
+TEST(WeirDoctor, TheStandInIsCalledThat) {
+  const Json json = doctor(standin());
+  EXPECT_EQ(finding(json, "driver").at("state"), "warn");
+  EXPECT_THAT(finding(json, "driver").at("text"),
+              StartsWith("this is Weir's stand-in driver for CUDA 13.0, not NVIDIA's"));
+  EXPECT_THAT(finding(json, "device").at("text"), StartsWith("GPU 0: "));
+  EXPECT_THAT(finding(json, "device").at("text"), HasSubstr(", 4 GiB, "));
+  EXPECT_EQ(finding(json, "nvml").at("state"), "ok");
+  EXPECT_EQ(finding(json, "cublas").at("state"), "ok");
+  EXPECT_THAT(json.at("works"), Contains("run"));
+}
+
+TEST(WeirDoctor, ABudgetThatADeviceCannotGive) {
+  const Json json = doctor(standin({{"WEIR_BUDGET", "5GiB"}}));
+  EXPECT_THAT(finding(json, "budget").at("text"),
+              StartsWith("GPU 0: WEIR_BUDGET='5 GiB' is not allowed"));
+  EXPECT_EQ(json.at("ok"), false);
+}
+
+TEST(WeirDoctor, AnOlderDriverThanTheRuntimeOfWeirTrain) {
+  const Json json = doctor(standin({{"WEIR_STANDIN_DRIVER_VERSION", "11080"}}));
+  EXPECT_EQ(finding(json, "toolkit").at("state"), "warn");
+  EXPECT_THAT(json.at("does_not"), Contains("train-gpu"));
+}
+#endif
+
+}  // namespace
+}  // namespace weir::testing

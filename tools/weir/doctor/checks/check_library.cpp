@@ -1,0 +1,60 @@
+// libweir.so: whether it is there, belongs to this command, and can be preloaded.
+
+#include "tools/weir/doctor/checks/checks.hpp"
+
+namespace weir::cli::doctor {
+namespace {
+
+const std::vector<Use>& by_the_library() {
+  static const std::vector<Use> kByTheLibrary{Use::kRun, Use::kPlug};
+  return kByTheLibrary;
+}
+
+void add_version(Findings& found, const LibraryFacts& facts) {
+  const std::string again =
+      "install Weir again, or unset WEIR_LIBRARY: the command takes the "
+      "library beside it";
+  if (facts.version == facts.command_version) {
+    found.ok("library", facts.path + ", version " + facts.version);
+  } else if (facts.version.empty()) {
+    found.warn("library", facts.path + " does not say its version: it is no build of this Weir",
+               again);
+  } else {
+    found.fails(
+        "library",
+        facts.path + " is version " + facts.version + ", and this command " + facts.command_version,
+        again, by_the_library());
+  }
+}
+
+void add_plugs(Findings& found, const LibraryFacts& facts) {
+  if (facts.plugs.empty()) {
+    found.warn("plugs", "no plug for PyTorch lies beside the library",
+               "tools/torch/build makes one (docs/packages.md); without it PyTorch keeps its own "
+               "cache, and Weir serves the segments",
+               {Use::kPlug});
+    return;
+  }
+  std::string text;
+  for (const std::string& version : facts.plugs) text += (text.empty() ? "" : ", ") + version;
+  found.ok("plugs", "plugs for PyTorch " + text);
+}
+
+}  // namespace
+
+std::vector<Finding> check_library(const LibraryFacts& facts) {
+  Findings found(Group::kLibrary);
+  if (!facts.problem.empty()) {
+    found.fails("library", facts.problem,
+                "install the wheel or the .deb, or build with a CUDA toolkit of 12.0 or later; "
+                "WEIR_LIBRARY names another library",
+                by_the_library());
+    return found.take();
+  }
+  add_version(found, facts);
+  add_trial(found, "preload", facts.trial);
+  add_plugs(found, facts);
+  return found.take();
+}
+
+}  // namespace weir::cli::doctor

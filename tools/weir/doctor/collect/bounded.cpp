@@ -1,0 +1,209 @@
+#include "tools/weir/doctor/collect/bounded.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <exception>
+#include <string_view>
+#include <system_error>
+
+#include "allocator/base/error.hpp"
+
+namespace weir::cli::doctor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMostOutput = std::size_t{1} << 20U;
+/// How long the kernel may take to end a process. One that hangs in a driver's call stays.
+constexpr milliseconds kEnding{1000};
+
+int milliseconds_until(Clock::time_point end) {
+  const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
+  return static_cast<int>(std::max<milliseconds::rep>(left.count(), 0));
+}
+
+/// A pipe from the child; both ends are closed with it.
+class Pipe {
+ public:
+  Pipe() {
+    if (pipe2(ends_.data(), O_CLOEXEC) != 0) {
+      throw UsageError("no pipe can be made: " + std::generic_category().message(errno));
+    }
+  }
+  ~Pipe() {
+    close_reader();
+    close_writer();
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  [[nodiscard]] int reader() const noexcept { return ends_[0]; }
+  [[nodiscard]] int writer() const noexcept { return ends_[1]; }
+  void close_reader() noexcept { shut(ends_[0]); }
+  void close_writer() noexcept { shut(ends_[1]); }
+  /// Reads once what is there. Closes the reader at the end.
+  void read_into(std::string& text) {
+    std::array<char, 4096> part{};
+    const ssize_t count = read(reader(), part.data(), part.size());
+    if (count < 0 && errno == EINTR) return;
+    if (count <= 0) return close_reader();
+    const std::size_t room = kMostOutput - text.size();
+    text.append(part.data(), std::min(static_cast<std::size_t>(count), room));
+  }
+
+ private:
+  static void shut(int& end) noexcept {
+    if (end >= 0) close(end);
+    end = -1;
+  }
+  std::array<int, 2> ends_{-1, -1};
+};
+
+/// Keeps SIGCHLD for sigtimedwait during its lifetime.
+class ChildSignal {
+ public:
+  ChildSignal() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set_, &before_);
+    // If our caller ignored it, the kernel would reap the child.
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &action, &action_before_);
+  }
+  ~ChildSignal() {
+    sigaction(SIGCHLD, &action_before_, nullptr);
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  ChildSignal(const ChildSignal&) = delete;
+  ChildSignal& operator=(const ChildSignal&) = delete;
+
+  /// In the child.
+  void restore() const noexcept { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  /// Returns whether the process ended before `end`, and how.
+  [[nodiscard]] bool reap(pid_t process, int& status, Clock::time_point end) const {
+    for (;;) {
+      const pid_t reaped = waitpid(process, &status, WNOHANG);
+      if (reaped == process) return true;
+      const int left = milliseconds_until(end);
+      if (left == 0) return false;
+      const timespec time{.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1'000'000L};
+      (void)sigtimedwait(&set_, nullptr, &time);
+    }
+  }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+  struct sigaction action_before_ {};
+};
+
+void read_until(Pipe& out, Pipe& err, Bounded& result, Clock::time_point end) {
+  while (out.reader() >= 0 || err.reader() >= 0) {
+    std::array<pollfd, 2> files{{{.fd = out.reader(), .events = POLLIN, .revents = 0},
+                                 {.fd = err.reader(), .events = POLLIN, .revents = 0}}};
+    const int ready = poll(files.data(), files.size(), milliseconds_until(end));
+    if (ready == 0) return;
+    if (ready < 0) continue;
+    if (files[0].revents != 0) out.read_into(result.out);
+    if (files[1].revents != 0) err.read_into(result.err);
+  }
+}
+
+/// Starts `child` in a process group of its own, with no input and the pipes as its output, and
+/// waits for its end. `child` does not return.
+Bounded run_child(const std::function<void()>& child, milliseconds limit) {
+  const Clock::time_point end = Clock::now() + limit;
+  const ChildSignal signal;
+  Pipe out;
+  Pipe err;
+  const pid_t process = fork();
+  if (process < 0) {
+    throw UsageError("no process can be made: " + std::generic_category().message(errno));
+  }
+  if (process == 0) {
+    (void)setpgid(0, 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+    (void)setrlimit(RLIMIT_CORE, &none);
+    const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    (void)dup2(input, STDIN_FILENO);
+    (void)dup2(out.writer(), STDOUT_FILENO);
+    (void)dup2(err.writer(), STDERR_FILENO);
+    signal.restore();
+    child();
+    _exit(127);
+  }
+  (void)setpgid(process, process);  // whoever of the two comes first
+  out.close_writer();
+  err.close_writer();
+  Bounded result;
+  read_until(out, err, result, end);
+  int status = 0;
+  const bool ended = signal.reap(process, status, end);
+  (void)kill(-process, SIGKILL);  // also what it left behind
+  if (!ended) {
+    result.answer = Answer::kTimedOut;
+    (void)signal.reap(process, status, Clock::now() + kEnding);
+  } else if (WIFSIGNALED(status)) {
+    result.answer = Answer::kCrashed;
+    result.signal = WTERMSIG(status);
+  } else {
+    result.exit_code = WEXITSTATUS(status);
+  }
+  return result;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  all.reserve(texts.size() + 1);
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+void write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+Bounded run_program(const std::string& path, std::vector<std::string> words,
+                    std::vector<std::string> environment, milliseconds limit) {
+  const std::vector<char*> argv = pointers(words);
+  const std::vector<char*> envp = pointers(environment);
+  return run_child([&] { (void)execve(path.c_str(), argv.data(), envp.data()); }, limit);
+}
+
+Bounded run_function(const std::function<std::string()>& body, milliseconds limit) {
+  return run_child(
+      [&] {
+        // The loader's and the libraries' own messages must not be taken for the result.
+        const int result = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+        int code = 0;
+        try {
+          write_all(result, body());
+        } catch (const std::exception& error) {
+          write_all(STDERR_FILENO, error.what());
+          code = 1;
+        }
+        _exit(code);  // no exit handlers: they are the parent's
+      },
+      limit);
+}
+
+}  // namespace weir::cli::doctor

@@ -1,0 +1,86 @@
+// libweir.so: where it is, what it says of itself, and whether it can be preloaded.
+
+#include <unistd.h>
+
+#include <string_view>
+
+#include "allocator/base/error.hpp"
+#include "allocator/base/version.hpp"
+#include "tools/preload/borders/version_mark.hpp"
+#include "tools/preload/torch/plug_file.hpp"
+#include "tools/weir/doctor/collect/bounded.hpp"
+#include "tools/weir/doctor/collect/collect.hpp"
+#include "tools/weir/run/environment.hpp"
+#include "tools/weir/run/library.hpp"
+#include "tools/weir/run/program.hpp"
+
+namespace weir::cli::doctor {
+namespace {
+
+/// Returns the version in the file; empty if it does not say one.
+std::string version_in(const std::string& path) {
+  constexpr std::size_t kMost = std::size_t{256} << 20U;
+  const std::string file = preload::read_beginning(path, kMost).value_or("");
+  const std::size_t mark = file.find(preload::kVersionMark);
+  if (mark == std::string::npos) return {};
+  const std::size_t begin = mark + preload::kVersionMark.size();
+  return file.substr(begin, file.find('\0', begin) - begin);
+}
+
+/// Returns the loader's or the program's first line that says what went wrong.
+std::string first_line(std::string_view text) {
+  constexpr std::string_view kLoader = "ERROR: ld.so: ";
+  std::string line(text.substr(0, text.find('\n')));
+  if (line.starts_with(kLoader)) line.erase(0, kLoader.size());
+  return line;
+}
+
+/// A program that every system has, and that prints a file.
+Trial try_with_cat(const std::string& library, std::chrono::milliseconds limit) {
+  const Environment environment = process_environment();
+  try {
+    const std::string path = find_program("cat", environment);
+    const Started started = check_program(path, {"cat", "/proc/self/maps"}, environment);
+    return try_library(library, "cat", started.path, started.words, limit);
+  } catch (const UsageError& error) {
+    return {.end = Trial::End::kNotTried, .program = "cat", .message = error.what()};
+  }
+}
+
+}  // namespace
+
+Trial try_library(const std::string& library, const std::string& program, const std::string& path,
+                  const std::vector<std::string>& words, std::chrono::milliseconds limit) {
+  const Bounded ran =
+      run_program(path, words, with_variables(environ, {{"LD_PRELOAD", library}}), limit);
+  Trial trial{.end = Trial::End::kFailed, .program = program, .message = first_line(ran.err)};
+  if (ran.answer == Answer::kTimedOut) {
+    trial.end = Trial::End::kTimedOut;
+  } else if (ran.answer == Answer::kCrashed) {
+    trial.message = "it ends by signal " + std::to_string(ran.signal);
+  } else if (ran.exit_code == 0) {
+    // The loader writes the path as it opened it, the kernel without links.
+    const std::string name = library.substr(library.rfind('/') + 1);
+    const bool is_there = ran.out.find("/" + name) != std::string::npos;
+    trial.end = is_there ? Trial::End::kLoaded : Trial::End::kNotLoaded;
+  }
+  return trial;
+}
+
+LibraryFacts collect_library(const CollectOptions& options) {
+  LibraryFacts facts;
+  facts.command_version = kVersion;
+  const Setting<std::string> named = named_library(process_environment());
+  try {
+    facts.path = require_library(named);
+  } catch (const UsageError& error) {
+    facts.problem = error.what();
+    return facts;
+  }
+  facts.version = version_in(facts.path);
+  facts.plugs = plugs_beside(facts.path);
+  facts.trial = try_with_cat(facts.path, options.program_limit);
+  return facts;
+}
+
+}  // namespace weir::cli::doctor

@@ -1,0 +1,145 @@
+// Asks an interpreter for itself and for the frameworks that are installed, without importing any.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+
+#include "allocator/base/error.hpp"
+#include "tools/preload/torch/plug_file.hpp"
+#include "tools/weir/doctor/collect/bounded.hpp"
+#include "tools/weir/doctor/collect/collect.hpp"
+#include "tools/weir/run/environment.hpp"
+#include "tools/weir/run/program.hpp"
+
+namespace weir::cli::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::string_view kMark = "weir-doctor:";
+
+/// Prints one line of JSON behind the mark: what modules of the start print comes before it. Leaves
+/// the current folder out of the path, where a file torch.py may lie. Needs Python 3.8.
+constexpr const char* kQuestion = R"(
+import sys
+if sys.path and not sys.path[0]:
+    del sys.path[0]
+import glob, importlib.metadata, importlib.util, json, os
+
+def version(names):
+    for name in names:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+
+packages = {
+    "JAX": ["jax"],
+    "CuPy": ["cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy"],
+    "Numba": ["numba-cuda", "numba"],
+    "RMM": ["rmm-cu13", "rmm-cu12", "rmm"],
+    "TensorFlow": ["tensorflow"],
+}
+torch = importlib.util.find_spec("torch")
+answer = {
+    "version": "%d.%d.%d" % sys.version_info[:3],
+    "executable": sys.executable or "",
+    "torch": os.path.dirname(torch.origin) if torch and torch.origin else "",
+    "packages": {name: found for name, names in packages.items() if (found := version(names))},
+    "runtimes": [
+        file for folder in sys.path for file in glob.glob(folder + "/nvidia/*/lib/libcudart.so*")
+    ],
+}
+print("\nweir-doctor:" + json.dumps(answer))
+)";
+
+constexpr const char* kShowMaps = "print(open('/proc/self/maps').read())";
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+std::optional<preload::CxxAbi> abi_of(const std::string& library) {
+  constexpr std::size_t kMost = std::size_t{64} << 20U;
+  const std::string file = preload::read_beginning(library, kMost).value_or("");
+  if (file.find(preload::kCxx03Constructor) != std::string::npos) return preload::CxxAbi::kCxx03;
+  if (file.find(preload::kCxx11Constructor) != std::string::npos) return preload::CxxAbi::kCxx11;
+  return std::nullopt;
+}
+
+/// Reads PyTorch's files as libweir.so does when it puts the plug in.
+TorchFacts look_into(const fs::path& torch, const fs::path& plugs) {
+  TorchFacts facts;
+  facts.version =
+      preload::parse_torch_version(read_small((torch / "version.py").string()).value_or(""));
+  facts.has_cuda = is_there(torch / "lib/libc10_cuda.so");
+  facts.abi = abi_of((torch / "lib/libc10.so").string());
+  if (!facts.version || !facts.abi) return facts;
+  facts.plug = preload::plug_name(*facts.version, *facts.abi);
+  const fs::path plug = plugs / facts.plug;
+  facts.plug_exists = !plugs.empty() && is_there(plug);
+  if (facts.plug_exists) facts.plug_unfit = preload::why_unfit(plug.string()).value_or("");
+  return facts;
+}
+
+void take_answer(PythonFacts& facts, const std::string& out, const fs::path& plugs) {
+  const std::size_t mark = out.rfind(kMark);
+  if (mark == std::string::npos) return;
+  const Json json = Json::parse(out.substr(mark + kMark.size()), nullptr, false);
+  if (json.is_discarded()) return;
+  facts.version = json.at("version");
+  facts.executable = json.at("executable");
+  facts.packages = json.at("packages").get<std::map<std::string, std::string>>();
+  facts.runtimes = json.at("runtimes").get<std::vector<std::string>>();
+  if (const std::string torch = json.at("torch"); !torch.empty()) {
+    facts.torch = look_into(torch, plugs);
+  }
+}
+
+/// The library in front of the program that people will start. The interpreter behind a script may
+/// have other rights than the script.
+Trial try_python(const PythonFacts& facts, const std::string& path, const std::string& library,
+                 std::chrono::milliseconds limit) {
+  const std::string name = "Python " + facts.version;
+  try {
+    const Environment environment = process_environment();
+    if (!facts.executable.empty()) {
+      (void)check_program(facts.executable, {facts.executable}, environment);
+    }
+    const Started started = check_program(path, {path, "-c", kShowMaps}, environment);
+    return try_library(library, name, started.path, started.words, limit);
+  } catch (const UsageError& error) {
+    return {.end = Trial::End::kFailed, .program = name, .message = error.what()};
+  }
+}
+
+}  // namespace
+
+PythonFacts collect_python(const CollectOptions& options, const std::string& library) {
+  PythonFacts facts;
+  facts.is_asked = !options.python.empty();
+  if (facts.is_asked) facts.asked = options.python;
+  std::string path;
+  try {
+    path = find_program(facts.asked, process_environment());
+  } catch (const UsageError& error) {
+    facts.problem = error.what();
+    return facts;
+  }
+  const Bounded asked = run_program(path, {facts.asked, "-c", kQuestion},
+                                    with_variables(environ, {}), options.program_limit);
+  facts.answer = asked.answer;
+  if (asked.answer != Answer::kCame || asked.exit_code != 0) return facts;
+  take_answer(facts, asked.out, fs::path(library).parent_path());
+  if (!library.empty() && !facts.version.empty()) {
+    facts.trial = try_python(facts, path, library, options.program_limit);
+  }
+  return facts;
+}
+
+}  // namespace weir::cli::doctor

@@ -1,0 +1,161 @@
+#pragma once
+
+// What `weir doctor` knows of a machine. tools/weir/doctor/collect fills it in,
+// tools/weir/doctor/checks judges it; tests write it down.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "tools/preload/torch/plug_file.hpp"
+#include "tools/preload/torch/torch_version.hpp"
+#include "tools/weir/info/driver.hpp"
+
+namespace weir::cli::doctor {
+
+struct SystemFacts {
+  std::string os;         ///< `Debian GNU/Linux 12 (bookworm)`
+  std::string kernel;     ///< `Linux 6.1.0`
+  std::string libc;       ///< `glibc 2.36`
+  std::string machine;    ///< `x86_64`
+  std::string container;  ///< its kind; empty outside one
+  unsigned cpus = 0;
+  Bytes memory;
+};
+
+/// How something that ran in a child process ended.
+enum class Answer : std::uint8_t {
+  kCame,
+  kTimedOut,  ///< and was ended
+  kCrashed,   ///< a signal ended it
+};
+
+/// One of NVIDIA's libraries, opened as Weir opens it.
+struct LibraryFound {
+  std::string path{};     ///< empty: not found
+  std::string version{};  ///< empty: unknown
+  std::string problem{};  ///< why it cannot be used; may be set beside `path`
+};
+
+struct DeviceFile {
+  std::string path;
+  bool usable = false;  ///< by this user, for reading and writing
+};
+
+struct DriverFacts {
+  Answer answer = Answer::kCame;  ///< of the driver
+  int signal = 0;                 ///< that ended it
+  DriverInfo driver;
+  std::string kernel_module;             ///< its version; empty: not loaded
+  std::vector<DeviceFile> device_files;  ///< those that exist
+  bool is_wsl = false;                   ///< Windows' driver, without these files
+  int toolkit = 0;  ///< that Weir was built with: 13000 for 13.0; zero: without one
+  LibraryFound nvml;
+  LibraryFound cublas;
+  LibraryFound cupti;
+};
+
+/// A small program with the library in front of it.
+struct Trial {
+  enum class End : std::uint8_t {
+    kLoaded,     ///< the library was in the process
+    kNotLoaded,  ///< the process ended well without it
+    kFailed,     ///< the process did not end well
+    kTimedOut,
+    kNotTried,  ///< `message` says why
+  };
+  End end = End::kNotTried;
+  std::string program{};
+  std::string message{};  ///< the loader's first line, for example
+};
+
+struct LibraryFacts {
+  std::string path;     ///< empty: none
+  std::string problem;  ///< why there is none, or why it is unfit
+  std::string version;  ///< what the file says of itself; empty: nothing
+  std::string command_version;
+  std::vector<std::string> plugs;  ///< versions of PyTorch
+  Trial trial;
+};
+
+struct TorchFacts {
+  std::optional<preload::TorchVersion> version;
+  bool has_cuda = true;
+  std::optional<preload::CxxAbi> abi;
+  std::string plug;          ///< the file's name, without a folder
+  bool plug_exists = false;  ///< beside the library
+  std::string plug_unfit;    ///< why it cannot be loaded
+};
+
+struct PythonFacts {
+  std::string asked = "python3";  ///< by --python
+  bool is_asked = false;          ///< or the default
+  std::string problem;            ///< why there is none, or none that can be preloaded into
+  Answer answer = Answer::kCame;
+  std::string version;     ///< `3.11.2`; empty: no answer
+  std::string executable;  ///< as it names itself
+  std::optional<TorchFacts> torch;
+  std::map<std::string, std::string> packages;  ///< versions by framework, such as `JAX`
+  std::vector<std::string> runtimes;            ///< its CUDA runtimes' files
+  Trial trial;
+};
+
+/// Variables by name: Weir's, MXNet's, and those that change what a GPU program does.
+using Variables = std::map<std::string, std::string>;
+
+struct OutputPlace {
+  std::string variable;
+  std::string problem;  ///< why its file cannot be written; empty: it can
+};
+
+struct SettingsFacts {
+  Variables variables;
+  std::vector<OutputPlace> outputs;
+  std::vector<DeviceInfo> devices;
+};
+
+/// A limit of the system; nothing: unlimited.
+using Limit = std::optional<std::uint64_t>;
+
+struct LimitsFacts {
+  Bytes memory;                               ///< of the machine
+  std::optional<std::uint64_t> max_mappings;  ///< vm.max_map_count; nothing: unknown
+  Limit locked_memory;                        ///< ulimit -l, in bytes
+  Limit open_files;                           ///< ulimit -n
+  Limit open_files_at_most;                   ///< ulimit -Hn
+  Limit addresses;                            ///< ulimit -v, in bytes
+  Limit file_size;                            ///< ulimit -f, in bytes
+  std::optional<Bytes> cgroup_memory;         ///< nothing: no limit
+  std::optional<int> overcommit;              ///< vm.overcommit_memory
+  std::optional<int> ptrace_scope;            ///< of Yama; nothing: there is no Yama
+  bool takes_files = true;                    ///< pidfd_getfd is there and allowed
+  std::optional<Bytes> shared_memory;         ///< /dev/shm; nothing: there is none
+  bool shared_memory_writable = true;
+  std::string live_folder;        ///< of weir ps; empty: none
+  std::string live_problem;       ///< why there is none
+  bool publishes = true;          ///< by WEIR_PUBLISH
+  std::string temporary;          ///< folder
+  std::string temporary_problem;  ///< why nothing can be written there
+};
+
+struct EnvironmentFacts {
+  Variables variables;
+  std::vector<std::string> missing_preloads;  ///< files of LD_PRELOAD that are not there
+  std::vector<std::string> plugs;             ///< versions of PyTorch
+  bool has_mps_pipe = false;                  ///< the folder of CUDA's multi-process service exists
+};
+
+struct Facts {
+  SystemFacts system;
+  DriverFacts driver;
+  LibraryFacts library;
+  PythonFacts python;
+  SettingsFacts settings;
+  LimitsFacts limits;
+  EnvironmentFacts environment;
+};
+
+}  // namespace weir::cli::doctor
