@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/table_checks.hpp"
 #include "timeline/support/driver_memory.hpp"
 #include "timeline/support/made_timeline.hpp"
 #include "tools/timeline/analysis/report/summary.hpp"
@@ -82,11 +83,38 @@ TEST(TimelineReport, TextAndJsonHaveTheSameFigures) {
   EXPECT_EQ(process["books"]["differ"], 0);
   EXPECT_EQ(process["failures"][0]["held"]["holders"][0]["key"], "weights");
   EXPECT_EQ(process["barriers"][0]["count"], 4);
-  EXPECT_THAT(text, HasSubstr("trainer/loop.py:88  read      4"));
+  EXPECT_THAT(text, HasSubstr("  call site           idle after us  call  times  "));
+  EXPECT_THAT(text, HasSubstr("  trainer/loop.py:88            896  read      4  "));
   EXPECT_THAT(text, HasSubstr("\n  Totals "));
   const auto idle_after = process["barriers"][0]["idle_after_ns"].get<std::uint64_t>();
   EXPECT_THAT(text, HasSubstr("\nBarriers, the costliest first: trainer/loop.py:88 read 4 times, " +
                               format_time(idle_after) + " of device idle after it\n"));
+}
+
+TEST(TimelineReport, EveryTableHasALegend) {
+  const std::string text =
+      report_text(testing::made_timeline({.barrier_every = 10, .fails_in = 7}), {.wide = true});
+  for (const char* first : {"held by", "cause", "state", "stream", "call site", "task"}) {
+    weir::testing::expect_legend_of(text, first);
+  }
+  EXPECT_THAT(weir::testing::headings_of(text, "held by"),
+              ::testing::Contains(StartsWith("from before")));
+}
+
+TEST(TimelineReport, TablesFitTheTerminalWhateverTheNamesAre) {
+  Timeline timeline = testing::made_timeline({.barrier_every = 10, .fails_in = 7});
+  std::string tables;
+  for (std::string& name : timeline.processes.front().names)
+    if (!name.empty()) name += std::string(300, 'x');
+  const std::string text = report_text(timeline);
+  // The summary is a sentence, and a sentence does not break names.
+  for (const std::string& line : weir::testing::lines_of_text(text)) {
+    if (line.starts_with("  ")) tables += line + "\n";
+  }
+  EXPECT_GT(weir::testing::lines_of_text(tables).size(), 40U);
+  EXPECT_LE(weir::testing::widest_line(tables), 100U) << tables;
+  EXPECT_THAT(report_text(timeline, {.wide = true}),
+              HasSubstr("\n  weights" + std::string(300, 'x') + "  "));
 }
 
 TEST(TimelineReport, NotesOfTheRecordingAreSaidBelowTheSummary) {
@@ -121,12 +149,12 @@ TEST(TimelineReport, MemoryFromTheDriverIsSaidByLibrary) {
   EXPECT_THAT(text, HasSubstr("\nMemory from the driver\n"
                               "  peak of device memory                13 MiB\n"
                               "  peak of pinned memory                64 KiB\n"
-                              "  peak used of the driver's own pools   2 MiB\n"
+                              "  peak used of the driver's own pools  2 MiB\n"
                               "  peak reserved by them                32 MiB\n"));
   EXPECT_THAT(text, HasSubstr("\nDevice memory from the driver by library at the peak, 4.00 ms\n"
-                              "                     held  blocks\n"
-                              "  libcublas.so.13  12 MiB       2\n"
-                              "  libnccl.so.2      1 MiB       1\n"));
+                              "  library          held MiB  blocks\n"
+                              "  libcublas.so.13        12       2\n"
+                              "  libnccl.so.2            1       1\n"));
   using Json = nlohmann::json;
   EXPECT_EQ(Json(report_json(timeline)["processes"][0]["driver_memory"]), Json::parse(R"({
     "peak": 13631488, "peak_at_ns": 4000000, "pinned_peak": 65536,

@@ -12,6 +12,7 @@ namespace weir::timeline {
 
 struct ReportOptions {
   std::size_t most_rows = 20;  ///< of each table; omitted rows are mentioned
+  bool wide = false;           ///< tables with all columns; otherwise at most 100 columns wide
 };
 /// Returns plain-text tables: a line with the process and the summary (for several processes, a
 /// line for all of them first); holders at the peak and at each out-of-memory, stalls, idle by

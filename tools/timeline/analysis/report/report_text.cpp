@@ -1,61 +1,75 @@
 // The report as tables of plain text.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <utility>
 
+#include "tools/program/printable.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/timeline/analysis/report/report_figures.hpp"
 
 namespace weir::timeline {
 namespace {
 
-using Table = std::vector<std::vector<std::string>>;
-
-/// Returns the width in characters of valid UTF-8.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+/// Indents every line by two spaces.
+std::string indented(const std::string& text) {
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) result += "  " + line + "\n";
+  return result;
 }
 
-/// Pads columns to their widest cell. The first is left-aligned, the others right-aligned.
-std::string lay_out(const Table& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+/// Makes the tables of a report as wide as asked for.
+class Tables {
+ public:
+  explicit Tables(const ReportOptions& options) : options_(options) {}
+
+  [[nodiscard]] std::size_t most_rows() const { return options_.most_rows; }
+
+  /// Returns a heading and its table; empty if the table has no row.
+  [[nodiscard]] std::string rows(const std::string& heading, const ReportTable& table,
+                                 std::size_t left_out = 0) const {
+    const std::string rows = table.rows(options_.wide, kWidth);
+    if (rows.empty()) return {};
+    std::string text = "\n" + wrapped(heading, 2) + indented(rows);
+    if (left_out != 0) text += "  and " + std::to_string(left_out) + " more\n";
+    return text;
   }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line = "  ";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - width_of(row[i]), ' ');
-      line += i == 0 ? row[i] + padding : "  " + padding + row[i];
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+  /// Returns the same and what the columns mean.
+  [[nodiscard]] std::string section(const std::string& heading, const ReportTable& table,
+                                    std::size_t left_out = 0) const {
+    const std::string text = rows(heading, table, left_out);
+    return text.empty() ? text : text + legend(table);
   }
-  return text;
-}
+  [[nodiscard]] std::string legend(const ReportTable& table) const {
+    return indented(table.legend(options_.wide, kWidth));
+  }
+  [[nodiscard]] static std::string facts(const std::vector<Fact>& facts) {
+    return indented(format_facts(facts, kWidth));
+  }
 
-/// Returns a heading and its table, or nothing if the table has only a heading row.
-std::string section(const std::string& heading, const Table& rows, std::size_t left_out = 0) {
-  if (rows.size() < 2) return {};
-  std::string text = "\n" + heading + "\n" + lay_out(rows);
-  if (left_out != 0) text += "  and " + std::to_string(left_out) + " more\n";
-  return text;
-}
+ private:
+  static constexpr std::size_t kWidth = kMostColumns - 2;
 
-/// Shortens a name to fit a cell.
+  const ReportOptions& options_;
+};
+
+/// Shortens a name for a sentence.
 std::string cell(std::string_view name) {
   constexpr std::size_t kMost = 60;
   std::string text = printable(name.substr(0, 4 * kMost));
-  if (width_of(text) <= kMost) return text;
-  std::size_t end = 0;
-  for (std::size_t shown = 0; shown < kMost - 3; ++shown) {
-    do ++end;
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U);
-  }
-  return text.substr(0, end) + "...";
+  if (columns_of(text) <= kMost) return text;
+  text = fitted(text, kMost - 3, Align::kLeft);
+  return text + "...";
+}
+
+/// A name in a table, which cuts it where it must.
+std::string whole(std::string_view name) {
+  constexpr std::size_t kMost = 4096;
+  return printable(name.substr(0, kMost));
 }
 
 std::string percent_of(std::uint64_t part, std::uint64_t whole) {
@@ -63,58 +77,92 @@ std::string percent_of(std::uint64_t part, std::uint64_t whole) {
   return format_share(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-std::string holders(const std::string& heading, const Holding& holding) {
-  Table rows{{"", "held", "asked for", "blocks", "from before", "freed, awaiting the device"}};
-  const auto or_nothing = [](std::uint64_t bytes) {
-    return bytes == 0 ? std::string() : format_amount(bytes);
-  };
-  const auto add = [&](const Holder& holder) {
-    rows.push_back({cell(holder.key), format_amount(holder.bytes), format_amount(holder.requested),
-                    std::to_string(holder.blocks), or_nothing(holder.from_before),
-                    or_nothing(holder.awaiting)});
-  };
-  for (const Holder& holder : holding.holders) add(holder);
-  if (holding.others.blocks != 0 || holding.others.awaiting != 0) add(holding.others);
-  return section(heading + (holding.known ? "" : " (events are missing: a part is not known)"),
-                 rows);
+std::optional<Bytes> or_nothing(std::uint64_t bytes) {
+  return bytes == 0 ? std::nullopt : std::optional(Bytes{bytes});
 }
 
-std::string pool_text(const PoolFigures& pool) {
+std::optional<double> time_of(std::uint64_t nanoseconds) {
+  return static_cast<double>(nanoseconds);
+}
+
+ReportTable holders(const Holding& holding) {
+  std::vector<Holder> rows = holding.holders;
+  if (holding.others.blocks != 0 || holding.others.awaiting != 0) rows.push_back(holding.others);
+  ReportTable table;
+  table
+      .words({"held by", "what is named above"},
+             cells_of(rows, [](const Holder& h) { return whole(h.key); }), Long::kCut)
+      .bytes({"held", "memory in use"},
+             cells_of(rows, [](const Holder& h) { return std::optional(Bytes{h.bytes}); }))
+      .bytes({"asked for", "of it, before rounding"},
+             cells_of(rows, [](const Holder& h) { return std::optional(Bytes{h.requested}); }))
+      .numbers({"blocks", "how many"},
+               cells_of(rows, [](const Holder& h) { return std::to_string(h.blocks); }))
+      .bytes({"awaiting", "freed, still used by the device"},
+             cells_of(rows, [](const Holder& h) { return or_nothing(h.awaiting); }))
+      .bytes({"from before", "held since before the recording", Shown::kWide},
+             cells_of(rows, [](const Holder& h) { return or_nothing(h.from_before); }));
+  return table;
+}
+
+std::string heading_of(const std::string& heading, const Holding& holding) {
+  return heading + (holding.known ? "" : " (events are missing: a part is not known)");
+}
+
+std::string pool_text(const Tables& tables, const PoolFigures& pool) {
   const PoolSeries& series = pool.series;
   const std::string name = cell(series.name) + (series.host ? " (host memory)" : "");
   std::string text = "\nMemory of " + name + "\n";
-  text += lay_out({{"peak allocated and awaiting", format_amount(series.peak_held)},
-                   {"peak allocated", format_amount(series.peak_allocated)},
-                   {"peak reserved", format_amount(series.peak_reserved)},
-                   {"fragmentation at the peaks", format_share(pool.fragmentation.at_peak)},
-                   {"reserved but not allocated, over time", format_share(pool.fragmentation.mean)},
-                   {"lost to rounding, over time", format_share(pool.fragmentation.waste)}});
+  text += Tables::facts(
+      {{"peak allocated and awaiting", format_amount(series.peak_held)},
+       {"peak allocated", format_amount(series.peak_allocated)},
+       {"peak reserved", format_amount(series.peak_reserved)},
+       {"fragmentation at the peaks", format_share(pool.fragmentation.at_peak)},
+       {"reserved but not allocated, over time", format_share(pool.fragmentation.mean)},
+       {"lost to rounding, over time", format_share(pool.fragmentation.waste)}});
   const std::string at = " at the peak, " + format_time(series.peak_at);
-  text += holders("Holders by label" + at, pool.by_label);
-  text += holders("Holders by kind of batch" + at, pool.by_kind);
-  text += holders("Holders by call site" + at, pool.by_site);
-  return text;
+  std::string legend;
+  const auto add = [&](const std::string& by, const Holding& holding) {
+    const ReportTable table = holders(holding);
+    const std::string rows = tables.rows(heading_of("Holders by " + by + at, holding), table);
+    if (!rows.empty()) legend = tables.legend(table);
+    text += rows;
+  };
+  add("label", pool.by_label);
+  add("kind of batch", pool.by_kind);
+  add("call site", pool.by_site);
+  return text + legend;
 }
 
 /// Describes the memory that the driver gave to libraries, and its own pools.
-std::string driver_text(const DriverMemoryFigures& driver) {
+std::string driver_text(const Tables& tables, const DriverMemoryFigures& driver) {
   if (!driver.told) return {};
   std::string text = "\nMemory from the driver\n";
-  text += lay_out({{"peak of device memory", format_amount(driver.device_peak)},
-                   {"peak of pinned memory", format_amount(driver.pinned_peak)},
-                   {"peak used of the driver's own pools", format_amount(driver.pools_used_peak)},
-                   {"peak reserved by them", format_amount(driver.pools_reserved_peak)}});
-  Table rows{{"", "held", "blocks"}};
-  for (const LibraryMemory& one : driver.at_peak) {
-    rows.push_back({one.library.empty() ? "no library" : cell(one.library),
-                    format_amount(one.bytes), std::to_string(one.blocks)});
-  }
-  return text + section("Device memory from the driver by library at the peak, " +
-                            format_time(driver.peak_at),
-                        rows);
+  text +=
+      Tables::facts({{"peak of device memory", format_amount(driver.device_peak)},
+                     {"peak of pinned memory", format_amount(driver.pinned_peak)},
+                     {"peak used of the driver's own pools", format_amount(driver.pools_used_peak)},
+                     {"peak reserved by them", format_amount(driver.pools_reserved_peak)}});
+  ReportTable table;
+  table
+      .words({"library", "that asked for it"},
+             cells_of(driver.at_peak,
+                      [](const LibraryMemory& one) {
+                        return one.library.empty() ? std::string("no library") : whole(one.library);
+                      }),
+             Long::kCut)
+      .bytes({"held", "memory in use"},
+             cells_of(driver.at_peak,
+                      [](const LibraryMemory& one) { return std::optional(Bytes{one.bytes}); }))
+      .numbers({"blocks", "how many"}, cells_of(driver.at_peak, [](const LibraryMemory& one) {
+                 return std::to_string(one.blocks);
+               }));
+  return text + tables.section("Device memory from the driver by library at the peak, " +
+                                   format_time(driver.peak_at),
+                               table);
 }
 
-std::string failure_text(const Failure& failure) {
+std::string failure_text(const Tables& tables, const Failure& failure) {
   std::string heading = "Out of memory at " + format_time(failure.at) + ": " +
                         format_amount(failure.requested) + " for " +
                         (failure.label.empty() ? "no label" : cell(failure.label));
@@ -122,50 +170,85 @@ std::string failure_text(const Failure& failure) {
   if (!failure.kind.empty()) heading += " (" + cell(failure.kind) + ")";
   if (!failure.site.empty()) heading += ", " + cell(failure.site);
   const Holding& then = failure.holding;
-  heading += "\n  reserved " + format_amount(then.counts.reserved()) + " = allocated " +
-             format_amount(then.counts.allocated) + " + awaiting " +
-             format_amount(then.counts.awaiting) + " + cached " +
-             format_amount(then.counts.cached) + "; budget " + format_amount(then.budget);
-  return holders(heading + "\nHolders by label then", then);
+  const std::string memory =
+      "  reserved " + format_amount(then.counts.reserved()) + " = allocated " +
+      format_amount(then.counts.allocated) + " + awaiting " + format_amount(then.counts.awaiting) +
+      " + cached " + format_amount(then.counts.cached) + "; budget " + format_amount(then.budget);
+  const std::string table =
+      tables.section(heading_of("Holders by label then", then), holders(then));
+  if (table.empty()) return {};
+  return "\n" + wrapped(heading, 2) + wrapped(memory, 4) + table.substr(1);
 }
 
-std::string stall_text(const ReportFigures& figures) {
+std::string stall_text(const Tables& tables, const ReportFigures& figures) {
   const StallFigures& stalls = figures.summary.stalls;
-  Table rows{{"", "count", "total", "share of the time"}};
+  std::vector<std::pair<std::string, Waits>> rows;
   const auto add = [&](std::string_view name, const Waits& waits) {
-    if (waits.count == 0) return;
-    rows.push_back({std::string(name), std::to_string(waits.count), format_time(waits.total),
-                    percent_of(waits.total, figures.summary.duration)});
+    if (waits.count != 0) rows.emplace_back(name, waits);
   };
   for (std::size_t i = 0; i < kStallReasons; ++i)
     add(to_string(static_cast<TimelineStall>(i)), stalls.admission.at(i));
   add("allocations that waited", stalls.memory);
   add("launches held back", stalls.pace);
-  return section("What held the frontend back", rows);
+  ReportTable table;
+  table
+      .words({"cause", "what it waited for"},
+             cells_of(rows, [](const auto& row) { return row.first; }))
+      .numbers({"share", "of the recorded time"},
+               cells_of(rows,
+                        [&](const auto& row) {
+                          return percent_of(row.second.total, figures.summary.duration);
+                        }))
+      .times({"total", "all together"},
+             cells_of(rows, [](const auto& row) { return time_of(row.second.total); }))
+      .numbers({"count", "how often"},
+               cells_of(rows, [](const auto& row) { return std::to_string(row.second.count); }));
+  return tables.section("What held the frontend back", table);
 }
 
-std::string idle_text(const ReportFigures& figures) {
+/// A share of a device's time.
+struct Spent {
+  std::string what;
+  std::string gaps;
+  std::uint64_t time;
+};
+
+std::string device_text(const Tables& tables, const DeviceIdle& device) {
+  std::vector<Spent> rows{{"busy", "-", device.busy}};
+  for (std::size_t i = 0; i < kIdleCauses; ++i) {
+    const IdleSum& sum = device.causes.at(i);
+    if (sum.count == 0) continue;
+    rows.push_back({"idle: " + std::string(to_string(static_cast<IdleCause>(i))),
+                    std::to_string(sum.count), sum.total});
+  }
+  ReportTable table;
+  table
+      .words({"state", "what it did, or why nothing"},
+             cells_of(rows, [](const Spent& row) { return row.what; }))
+      .numbers(
+          {"share", "of its time"},
+          cells_of(rows, [&](const Spent& row) { return percent_of(row.time, device.recorded); }))
+      .times({"total", "all together"},
+             cells_of(rows, [](const Spent& row) { return time_of(row.time); }))
+      .numbers({"gaps", "how many"}, cells_of(rows, [](const Spent& row) { return row.gaps; }));
+  return tables.section("Time of " + device.name, table);
+}
+
+std::string idle_text(const Tables& tables, const ReportFigures& figures) {
   std::string text;
-  for (const DeviceIdle& device : figures.devices) {
-    Table rows{{"", "gaps", "total", "share"}};
-    rows.push_back(
-        {"busy", "", format_time(device.busy), percent_of(device.busy, device.recorded)});
-    for (std::size_t i = 0; i < kIdleCauses; ++i) {
-      const IdleSum& sum = device.causes.at(i);
-      if (sum.count == 0) continue;
-      rows.push_back({"idle: " + std::string(to_string(static_cast<IdleCause>(i))),
-                      std::to_string(sum.count), format_time(sum.total),
-                      percent_of(sum.total, device.recorded)});
-    }
-    text += section("Time of " + device.name, rows);
-  }
-  Table rows{{"", "busy", "share", "pieces of work"}};
-  for (std::size_t i = 0; i < figures.streams.size(); ++i) {
-    const StreamBusy& stream = figures.streams[i];
-    rows.push_back({cell(figures.stream_names[i]), format_time(stream.busy),
-                    percent_of(stream.busy, stream.recorded), std::to_string(stream.count)});
-  }
-  return text + section("Streams", rows);
+  for (const DeviceIdle& device : figures.devices) text += device_text(tables, device);
+  const std::vector<StreamBusy>& streams = figures.streams;
+  ReportTable table;
+  table
+      .words({"stream", "its device and number"}, cells_of(figures.stream_names, whole), Long::kCut)
+      .numbers(
+          {"share", "of the time, it was busy"},
+          cells_of(streams, [](const StreamBusy& s) { return percent_of(s.busy, s.recorded); }))
+      .times({"busy", "all together"},
+             cells_of(streams, [](const StreamBusy& s) { return time_of(s.busy); }))
+      .numbers({"pieces", "of work"},
+               cells_of(streams, [](const StreamBusy& s) { return std::to_string(s.count); }));
+  return text + tables.section("Streams", table);
 }
 
 /// Returns the heading of the ranked barriers.
@@ -177,37 +260,83 @@ std::string barrier_heading(const std::vector<BarrierSite>& ranked) {
   return "Barriers, the costliest first: " + describe(first);
 }
 
-std::string barrier_text(const ReportFigures& figures, std::size_t most) {
-  Table rows{{"", "call", "times", "waited", "idle in it", "idle after it"}};
-  for (const BarrierSite& site : figures.barriers) {
-    if (rows.size() > most) break;
-    rows.push_back({cell(site.site), cell(site.call), std::to_string(site.count),
-                    format_time(site.waited), format_time(site.idle_in),
-                    format_time(site.idle_after)});
-  }
-  return section(barrier_heading(figures.barriers), rows,
-                 figures.barriers.size() - (rows.size() - 1));
+std::string barrier_text(const Tables& tables, const ReportFigures& figures) {
+  const std::size_t count = std::min(figures.barriers.size(), tables.most_rows());
+  const std::span rows = std::span(figures.barriers).first(count);
+  ReportTable table;
+  table
+      .words({"call site", "where the program waited"},
+             cells_of(rows, [](const BarrierSite& site) { return whole(site.site); }), Long::kCut)
+      .times({"idle after", "device idle after it"},
+             cells_of(rows, [](const BarrierSite& site) { return time_of(site.idle_after); }))
+      .words({"call", "how"},
+             cells_of(rows, [](const BarrierSite& site) { return whole(site.call); }), Long::kCut)
+      .numbers({"times", "how often"},
+               cells_of(rows, [](const BarrierSite& site) { return std::to_string(site.count); }))
+      .times({"waited", "all together"},
+             cells_of(rows, [](const BarrierSite& site) { return time_of(site.waited); }))
+      .times({"idle in", "device idle meanwhile"},
+             cells_of(rows, [](const BarrierSite& site) { return time_of(site.idle_in); }));
+  return tables.section(barrier_heading(figures.barriers), table, figures.barriers.size() - count);
 }
 
-std::string task_text(const TaskTable& table, bool of_device, std::size_t most) {
-  Table rows{{"", "count", "total", "share", "longest", "bytes", "bytes/s"}};
+/// A line of a table of tasks.
+struct TaskLine {
+  std::string name;
+  std::uint64_t count;
+  std::optional<double> total{};
+  std::string share;
+  std::optional<double> longest{};
+  std::optional<Bytes> bytes{};
+  std::optional<Bytes> rate{};
+};
+
+std::vector<TaskLine> task_lines(const TaskTable& table, bool of_device, std::size_t most) {
+  std::vector<TaskLine> lines;
   for (const TaskRow& row : table.rows) {
-    if (rows.size() > most) break;
+    if (lines.size() == most) break;
     const bool timed = row.group != TaskGroup::kAllocator;
-    rows.push_back({cell(row.name), std::to_string(row.count), timed ? format_time(row.total) : "-",
-                    of_device ? format_share(row.share) : "-",
-                    timed ? format_time(row.longest) : "-",
-                    row.bytes == 0 ? "-" : format_amount(row.bytes),
-                    row.bytes_per_second <= 0
-                        ? "-"
-                        : format_amount(static_cast<std::uint64_t>(row.bytes_per_second)) + "/s"});
+    lines.push_back(
+        {.name = whole(row.name),
+         .count = row.count,
+         .total = timed ? time_of(row.total) : std::nullopt,
+         .share = of_device ? format_share(row.share) : "-",
+         .longest = timed ? time_of(row.longest) : std::nullopt,
+         .bytes = or_nothing(row.bytes),
+         .rate = row.bytes_per_second > 0
+                     ? std::optional(Bytes{static_cast<std::uint64_t>(row.bytes_per_second)})
+                     : std::nullopt});
   }
-  const std::size_t left_out = table.rows.size() - (rows.size() - 1);
+  return lines;
+}
+
+std::string task_text(const Tables& tables, const TaskTable& tasks, bool of_device) {
+  std::vector<TaskLine> lines = task_lines(tasks, of_device, tables.most_rows());
+  const std::size_t left_out = tasks.rows.size() - lines.size();
   if (of_device) {
-    rows.push_back({"Totals", std::to_string(table.count), format_time(table.busy),
-                    format_share(table.busy == 0 ? 0 : 1), "", "", ""});
+    lines.push_back({.name = "Totals",
+                     .count = tasks.count,
+                     .total = time_of(tasks.busy),
+                     .share = format_share(tasks.busy == 0 ? 0 : 1)});
   }
-  return section(of_device ? "Tasks of " + table.name : "Allocator and waits", rows, left_out);
+  ReportTable table;
+  table
+      .words({"task", "what ran"}, cells_of(lines, [](const TaskLine& line) { return line.name; }),
+             Long::kCut)
+      .numbers({"share", "of the busy time"},
+               cells_of(lines, [](const TaskLine& line) { return line.share; }))
+      .times({"total", "all together"},
+             cells_of(lines, [](const TaskLine& line) { return line.total; }))
+      .numbers({"count", "how many"},
+               cells_of(lines, [](const TaskLine& line) { return std::to_string(line.count); }))
+      .times({"longest", "of them"},
+             cells_of(lines, [](const TaskLine& line) { return line.longest; }))
+      .bytes({"moved", "copied or handed out"},
+             cells_of(lines, [](const TaskLine& line) { return line.bytes; }))
+      .rates({"rate", "while it ran"},
+             cells_of(lines, [](const TaskLine& line) { return line.rate; }));
+  return tables.section(of_device ? "Tasks of " + tasks.name : "Allocator and waits", table,
+                        left_out);
 }
 
 std::string accounting_text(const AccountingCheck& accounting) {
@@ -218,23 +347,24 @@ std::string accounting_text(const AccountingCheck& accounting) {
 }
 
 std::string process_text(const Process& process, const ReportOptions& options) {
+  const Tables tables(options);
   const Index index(process);
   const ReportFigures figures = report_figures(index, options);
   std::string text = printable(figures.summary.process + ": " + in_words(figures.summary)) + "\n";
   for (const std::string& note : figures.notes) text += "Note: " + printable(note) + "\n";
   text += accounting_text(figures.accounting);
-  for (const PoolFigures& pool : figures.pools) text += pool_text(pool);
-  text += driver_text(figures.driver);
-  for (const Failure& failure : figures.failures) text += failure_text(failure);
+  for (const PoolFigures& pool : figures.pools) text += pool_text(tables, pool);
+  text += driver_text(tables, figures.driver);
+  for (const Failure& failure : figures.failures) text += failure_text(tables, failure);
   if (figures.summary.stalls.failures > figures.failures.size()) {
     text += "\nOut of memory: " +
             std::to_string(figures.summary.stalls.failures - figures.failures.size()) + " more\n";
   }
-  text += stall_text(figures);
-  text += idle_text(figures);
-  text += barrier_text(figures, options.most_rows);
+  text += stall_text(tables, figures);
+  text += idle_text(tables, figures);
+  text += barrier_text(tables, figures);
   for (std::size_t i = 0; i < figures.tables.size(); ++i)
-    text += task_text(figures.tables[i], i + 1 < figures.tables.size(), options.most_rows);
+    text += task_text(tables, figures.tables[i], i + 1 < figures.tables.size());
   return text;
 }
 
