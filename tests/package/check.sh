@@ -36,7 +36,7 @@ expect_files() {
 
 # What users ask for; the headers beyond these are those that these include.
 expected_files() {
-  local libdir=$1 header
+  local libdir=$1 header page
   echo bin/weir
   echo bin/weir-train
   echo "$libdir/libweir-core.so"
@@ -53,6 +53,15 @@ expected_files() {
   echo share/doc/weir/README.md
   echo share/doc/weir/CHANGELOG.md
   echo share/doc/weir/docs/using-the-library.md
+  echo share/doc/weir/docs/pictures/throttling.svg
+  echo share/doc/weir/docs/pictures/timeline_throttled.png
+  echo share/doc/weir/docs/results/README.md
+  echo share/weir/snapshot_to_csv.py
+  for page in weir weir-run weir-timeline weir-train weir-train-compare; do
+    echo "share/man/man1/$page.1.gz"
+  done
+  echo share/bash-completion/completions/weir
+  echo share/bash-completion/completions/weir-train
   (cd "$WEIR_SOURCE" && printf 'share/doc/weir/%s\n' docs/schemas/*.schema.json)
   for header in $(public_headers); do
     echo "include/weir/$header"
@@ -217,6 +226,40 @@ SCRIPT
     fail "an absolute folder of libraries gives '$flags'"
 }
 
+# Fails unless the tree $1, which is for the prefix $2, has manual pages and completions; zsh's are in $3.
+expect_manual() {
+  local root=$1 prefix=$2 zsh=$3 page command text path
+  for command in weir weir-train; do
+    expect_files "$root/share/zsh/$zsh" "_$command"
+    "$root/bin/$command" --completion bash | cmp - "$root/share/bash-completion/completions/$command" ||
+      fail "the completions of $command are another build's"
+  done
+  for page in "$root"/share/man/man1/*; do
+    text=$(gzip -dc "$page") || fail "$page is not packed"
+    text=${text//'\-'/-}
+    # Four bytes of time and the flag of a name: Debian wants neither.
+    [[ $(od -An -tx1 -j3 -N5 "$page" | tr -d ' ') == 0000000000 ]] || fail "$page has a name or a time"
+    [[ $text == *'.SH EXIT STATUS'* ]] || fail "$page has no exit codes"
+    while read -r path; do
+      [[ $path == "$prefix"/* && -e $root${path#"$prefix"} ]] || fail "$page names $path, which is not installed"
+    done < <(grep -oE '/[^ \]*\.md' <<<"$text")
+  done
+}
+
+check_manual() {
+  expect_manual "$installed" "$installed" site-functions
+}
+
+# Installed pages link to nothing that is not installed, and show installed paths.
+check_pages() {
+  python3 -B "$WEIR_SOURCE/tests/package/links.py" "$installed/share/doc/weir"
+  ! grep -rnE 'build/release(-demo)?/(trainer|tools)' "$installed/share/doc/weir" ||
+    fail "installed pages name a build folder"
+  grep -qF "$installed/share/weir/snapshot_to_csv.py" "$installed/share/doc/weir/docs/replay.md" ||
+    fail "replay.md does not say where snapshot_to_csv.py is"
+  "$installed/share/weir/snapshot_to_csv.py" --help >/dev/null
+}
+
 # That each compiles alone is seen where they are built. Here all are there that they include: those are
 # found below the installed folder, or are somebody else's.
 check_headers() {
@@ -263,6 +306,7 @@ FIELDS
   expect_files "$root/usr" "${files[@]}"
   [[ -z $(find "$root" -mindepth 1 -maxdepth 1 ! -name usr) ]] ||
     fail "the package reaches out of /usr: $(ls "$root")"
+  expect_manual "$root/usr" /usr "$([[ -e /etc/debian_version ]] && echo vendor-completions || echo site-functions)"
   build_consumer "$root/usr" deb_consumer
   expect_sum "$WEIR_SCRATCH/deb_consumer/consumer"
 }

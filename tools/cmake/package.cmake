@@ -9,6 +9,7 @@
 # 1.0 the ABI is promised for one minor version only, as SOVERSION says.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include("${CMAKE_CURRENT_LIST_DIR}/manual.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/pkg_config.cmake")
 
 set(_weir_include_dir "${PROJECT_BINARY_DIR}/include")
@@ -111,14 +112,12 @@ install(
 install(FILES "${PROJECT_BINARY_DIR}/WeirConfig.cmake"
               "${PROJECT_BINARY_DIR}/WeirConfigVersion.cmake" DESTINATION "${_weir_cmake_dir}")
 install(FILES "${PROJECT_BINARY_DIR}/weir.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
-        DESTINATION "${_weir_doc_dir}")
-install(
-  DIRECTORY "${PROJECT_SOURCE_DIR}/docs"
-  DESTINATION "${_weir_doc_dir}"
-  FILES_MATCHING
-  PATTERN "*.md"
-  PATTERN "*.schema.json")
+install(CODE "set(WEIR_SOURCE \"${PROJECT_SOURCE_DIR}\")
+set(WEIR_SCRATCH \"${PROJECT_BINARY_DIR}/installed_pages\")
+set(WEIR_DOCUMENTS \"${_weir_doc_dir}\")
+set(WEIR_DATA \"${CMAKE_INSTALL_DATAROOTDIR}\")")
+install(SCRIPT "${CMAKE_CURRENT_LIST_DIR}/install_documents.cmake")
+weir_manual(DOCUMENTS "${_weir_doc_dir}" PROGRAMS weir weir-train)
 
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()

@@ -68,6 +68,7 @@ TEST(CommandLineHelp, WrapsAtSpacesAndKeepsWords) {
   EXPECT_EQ(wrap("one two", 7, 4, 0), "one\ntwo");
   EXPECT_EQ(wrap("unbreakable word", 5, 0, 0), "unbreakable\nword");
   EXPECT_EQ(wrap("", 5, 0, 0), "");
+  EXPECT_EQ(wrap("of a,b,c,d,e,f", 7, 0, 0), "of\na,b,c,\nd,e,f");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST(CommandLineManual, APageHasTheSectionsThatPeopleExpect) {
         "\\fIPROGRAM\\fR [\\fIARGUMENTS\\fR]\n",
         ".SH DESCRIPTION\nRun a program.\n",
         ".SH OPTIONS\n.TP\n\\fB\\-\\-budget\\fR \\fIBYTES\\fR|\\fIPERCENT\\fR\n"
-        "How much memory it may use (PROG_BUDGET).\n",
+        "how much memory it may use (PROG_BUDGET)\n",
         ".SH EXIT STATUS\n.TP\n\\fBthe program's own\\fR\nIt ran.\n", ".SH ENVIRONMENT\n",
         "\\fBPROG_BUDGET\\fR\n",
         ".SH SEE ALSO\n\\fBprog\\fR(1),\n\\fBprog\\-list\\fR(1),\n"
@@ -41,7 +41,7 @@ TEST(CommandLineManual, APageHasTheSectionsThatPeopleExpect) {
 TEST(CommandLineManual, SubcommandsOfACommandAreOnItsPage) {
   const std::string text = manual_pages(sample_command(), "/doc").at(3).text;
   EXPECT_THAT(text, HasSubstr(".SS prog group merge\n"));
-  EXPECT_THAT(text, HasSubstr("\\fB\\-o\\fR, \\fB\\-\\-output\\fR \\fIFILE\\fR\nThe result.\n"));
+  EXPECT_THAT(text, HasSubstr("\\fB\\-o\\fR, \\fB\\-\\-output\\fR \\fIFILE\\fR\nthe result\n"));
   EXPECT_THAT(text, Not(HasSubstr(".SH ENVIRONMENT")));
 }
 

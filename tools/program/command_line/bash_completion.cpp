@@ -10,12 +10,17 @@ namespace {
 constexpr std::string_view kFunctions = R"(
 # Offers what begins with $2 of the words $1, among which @file and @folder stand for those.
 _NAME_offer() {
-  case $1 in
-    *@file*) compopt -o filenames 2>/dev/null; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$2") ;;
-    *@folder*) compopt -o filenames 2>/dev/null; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$2") ;;
-  esac
-  local words=${1//@file/}
-  mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "${words//@folder/}" -- "$2")
+  local found words=${1//@file/}
+  words=${words//@folder/}
+  found=$(
+    case $1 in
+      *@file*) compgen -f -- "$2" ;;
+      *@folder*) compgen -d -- "$2" ;;
+    esac
+    compgen -W "$words" -- "$2"
+  )
+  [[ $1 != *@* ]] || compopt -o filenames 2>/dev/null
+  [[ -z $found ]] || mapfile -t COMPREPLY <<<"$found"
 }
 
 # Completes the program after --, which begins at word $1.
@@ -24,7 +29,7 @@ _NAME_program() {
     _command_offset "$1"
   elif ((COMP_CWORD == $1)); then
     compopt -o filenames 2>/dev/null
-    mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}"; compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
+    mapfile -t COMPREPLY < <(compgen -c -A file -- "${COMP_WORDS[COMP_CWORD]}")
   else
     _NAME_offer @file "${COMP_WORDS[COMP_CWORD]}"
   fi

@@ -44,6 +44,13 @@ std::string commands_of(const CommandText& command, std::size_t width) {
   return text;
 }
 
+/// Returns how much of a word stands in a line: a long list may be broken at a comma.
+std::size_t first_part(const std::string& word, std::size_t room) {
+  if (word.size() <= room) return word.size();
+  const std::size_t comma = word.rfind(',', room - 1);
+  return comma == std::string::npos ? word.size() : comma + 1;
+}
+
 std::string exit_codes_of(const CommandText& command) {
   std::string text;
   for (const ExitCode& each : command.exit_codes) {
@@ -58,15 +65,20 @@ std::string wrap(const std::string& text, std::size_t width, std::size_t first,
                  std::size_t indent) {
   std::string wrapped;
   std::size_t column = first;
+  const std::string new_line = "\n" + std::string(indent, ' ');
   std::istringstream words(text);
   for (std::string word; words >> word;) {
-    const bool starts_line = wrapped.empty() || wrapped.back() == ' ';
     if (!wrapped.empty() && column + 1 + word.size() > width) {
-      wrapped += "\n" + std::string(indent, ' ');
+      wrapped += new_line;
       column = indent;
-    } else if (!starts_line) {
+    } else if (!wrapped.empty()) {
       wrapped += ' ';
       ++column;
+    }
+    for (std::size_t part; (part = first_part(word, width - indent)) < word.size();) {
+      wrapped += word.substr(0, part) + new_line;
+      word.erase(0, part);
+      column = indent;
     }
     wrapped += word;
     column += word.size();

@@ -12,8 +12,9 @@ namespace weir {
 /// Returns the help of a command, in lines of at most `width` columns.
 [[nodiscard]] std::string help_text(const CommandText& command, std::size_t width);
 
-/// Breaks `text` at its spaces into lines of at most `width` columns, the first of which begins in
-/// column `first`; the others are indented by `indent`.
+/// Breaks `text` at its spaces, and words that are too long at their commas, into lines of at most
+/// `width` columns, the first of which begins in column `first`; the others are indented by
+/// `indent`.
 [[nodiscard]] std::string wrap(const std::string& text, std::size_t width, std::size_t first,
                                std::size_t indent);
 

@@ -88,7 +88,7 @@ std::string options_of(const CommandText& command) {
   for (const bool arguments : {true, false}) {
     for (const FlagText& flag : command.flags) {
       if (flag.is_argument() != arguments) continue;
-      text += ".TP\n" + heading_of(flag) + "\n" + escaped(sentence(full_help(flag))) + "\n";
+      text += ".TP\n" + heading_of(flag) + "\n" + escaped(full_help(flag)) + "\n";
     }
   }
   return text + paragraph(explain_values(command));
@@ -129,20 +129,27 @@ bool same_codes(const CommandText& one, const CommandText& other) {
       [](const ExitCode& each) { return each.code + each.meaning; });
 }
 
-void add_variables(const CommandText& command, std::map<std::string, std::string>& variables) {
+/// Adds what each variable is the same as: a flag, or a flag of a subcommand of `page`.
+void add_variables(const CommandText& command, const CommandText& page,
+                   std::map<std::string, std::string>& variables) {
   for (const FlagText& flag : command.flags) {
-    if (!flag.variable.empty()) variables.emplace(flag.variable, flag.name());
+    if (flag.variable.empty()) continue;
+    const std::string of = &command == &page ? "" : " of " + bold(command.name);
+    variables.emplace(flag.variable, bold(flag.name()) + of);
   }
-  for (const CommandText& each : command.commands) add_variables(each, variables);
+  for (const CommandText& each : command.commands) add_variables(each, page, variables);
 }
 
-std::string environment_of(const CommandText& command) {
+std::string environment_of(const CommandText& command, const CommandText& program) {
   std::map<std::string, std::string> variables;
-  add_variables(command, variables);
+  add_variables(command, command, variables);
   if (variables.empty()) return "";
+  if (&command == &program) {
+    return ".SH ENVIRONMENT\nThe page of a command lists the variables that its flags override.\n";
+  }
   std::string text = ".SH ENVIRONMENT\nA flag overrides its variable.\n";
   for (const auto& [variable, flag] : variables) {
-    text += ".TP\n" + bold(variable) + "\nThe same as " + bold(flag) + ".\n";
+    text += ".TP\n" + bold(variable) + "\nThe same as " + flag + ".\n";
   }
   return text;
 }
@@ -152,7 +159,8 @@ std::string title_of(const CommandText& command, const CommandText& program) {
   std::ranges::transform(name, name.begin(), [](char each) {
     return each >= 'a' && each <= 'z' ? static_cast<char>(each - 'a' + 'A') : each;
   });
-  return ".TH " + escaped(name) + " 1 \"\" \"" + program.version + "\" \"User Commands\"\n";
+  return ".TH " + escaped(name) + " 1 \"\" \"" + program.version +
+         "\" \"User Commands\"\n.nh\n.ad l\n";
 }
 
 std::string see_also(const CommandText& command, const CommandText& program,
@@ -187,7 +195,7 @@ ManualPage page_of(const CommandText& command, const CommandText& program,
     if (&command == &program || same_codes(each, command)) continue;
     text += ".SS " + escaped(each.name) + "\n" + exit_status(each);
   }
-  text += environment_of(command) + see_also(command, program, documents);
+  text += environment_of(command, program) + see_also(command, program, documents);
   return {name + ".1", text};
 }
 

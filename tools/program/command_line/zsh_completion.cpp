@@ -80,7 +80,7 @@ std::string specs_of(const CommandText& command) {
 }
 
 /// A program's own completion follows after `--`.
-constexpr std::string_view kProgram = R"(  local mark=${words[(i)--]}
+constexpr std::string_view kProgram = R"(  local mark=${words[(ie)--]}
   if ((mark < CURRENT)); then
     shift $mark words
     ((CURRENT -= mark))
