@@ -52,7 +52,8 @@ TEST(WeirBadInput, Subcommands) {
   expect_refused({}, "run, info, doctor, ps, set, top, replay or timeline");
   expect_refused({"--"}, "run, info, doctor, ps, set, top, replay or timeline");
   expect_refused({"replay", "--summary"}, "weir: TRACE is required (see weir replay --help)\n");
-  expect_refused({"fly"}, "'fly' is not known: run, info, doctor, ps, set, top, replay or timeline");
+  expect_refused({"fly"},
+                 "'fly' is not known: run, info, doctor, ps, set, top, replay or timeline");
   expect_refused({"reply"}, "'reply' is not known: did you mean replay? (see weir --help)\n");
   expect_refused({"--wings"}, "--wings is not a flag of weir (see weir --help)\n");
   expect_refused({"info", "--wings"},

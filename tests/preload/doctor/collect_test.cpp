@@ -188,9 +188,10 @@ TEST_F(DoctorCollect, FilesThatSettingsName) {
   EXPECT_THAT(facts.outputs[0].problem, HasSubstr("WEIR_ALLOC_LOG='/nowhere/"));
   EXPECT_EQ(facts.outputs[1].problem, "");
   EXPECT_EQ(root_.entries(), 0U);
-  const SettingsFacts ranks = collect_settings({{"WEIR_TIMELINE", root_.file("%p.json")}});
-  ASSERT_EQ(ranks.outputs.size(), 1U);
-  EXPECT_EQ(ranks.outputs[0].problem, "");
+  const SettingsFacts timeline = collect_settings({{"WEIR_TIMELINE", root_.file("%p.json")}});
+  ASSERT_EQ(timeline.outputs.size(), 1U);
+  EXPECT_EQ(timeline.outputs[0].problem, "");
+  EXPECT_TRUE(collect_settings({{"WEIR_TIMELINE", "/nowhere/%r.json"}}).outputs.empty());
 }
 
 TEST_F(DoctorCollect, APreloadedFileThatIsNotThere) {
@@ -267,6 +268,8 @@ TEST_F(DoctorCollect, ATrialSeesTheLibraryInTheProcess) {
   const std::string maps = "cat /proc/self/maps";
   EXPECT_EQ(attempt(FAKE_LIBRARY, maps).end, Trial::End::kLoaded);
   EXPECT_EQ(attempt(FAKE_LIBRARY, "unset LD_PRELOAD; " + maps).end, Trial::End::kNotLoaded);
+  const std::string refused = "echo '7f00-7f01 r--p 00000000 00:27 3  " FAKE_LIBRARY "'";
+  EXPECT_EQ(attempt(FAKE_LIBRARY, "unset LD_PRELOAD; " + refused).end, Trial::End::kNotLoaded);
   const Trial missing = attempt("/nowhere/libweir.so", maps);
   EXPECT_EQ(missing.end, Trial::End::kNotLoaded);
   EXPECT_THAT(missing.message, ::testing::StartsWith("object '/nowhere/libweir.so' from"));

@@ -58,6 +58,15 @@ TEST(DoctorDriver, ADriverThatIsMissingOrDoesNotAnswer) {
        },
        "driver", State::kFails, "libcuda.so.1 cannot be loaded: libcuda.so.1: file too short",
        "install the driver again", kGpus},
+      {"Weir's own library ends it",
+       [](Facts& facts) {
+         without_driver(facts);
+         facts.driver.driver.problem = "weir: WEIR_POOL='slab' is not allowed\nmore";
+       },
+       "driver", State::kFails,
+       "libweir.so, which LD_PRELOAD puts into this process, ends it: weir: WEIR_POOL='slab' is "
+       "not allowed",
+       "without LD_PRELOAD", kGpus},
       {"it hangs",
        [](Facts& facts) {
          without_driver(facts);

@@ -80,7 +80,7 @@ TEST(DoctorEnvironment, PreloadedLibraries) {
        [](Facts& facts) {
          facts.environment.variables = {{"LD_PRELOAD", "/x/libweir.so:/lib/libtcmalloc.so"}};
        },
-       "preloaded", State::kOk, "no conflict", "", kNothing},
+       "preloaded", State::kOk, "so a GPU's memory is the budget", "", kNothing},
       {"some library",
        [](Facts& facts) {
          facts.environment.variables = {{"LD_PRELOAD", "/lib/libx.so"}};

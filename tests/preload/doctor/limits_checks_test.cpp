@@ -34,6 +34,12 @@ TEST(DoctorLimits, OfTheProcess) {
       {"few files", [](Facts& facts) { facts.limits.open_files = 1024; }, "open-files",
        State::kWarn, "are 1024: of tensors in pages, 2 GiB can be shared", "ulimit -n 1048576",
        kNothing},
+      {"few files at most",
+       [](Facts& facts) {
+         facts.limits.open_files = 1024;
+         facts.limits.open_files_at_most = 1024;
+       },
+       "open-files", State::kWarn, "are 1024", "let root raise the hard limit", kNothing},
       {"few files, no hard limit",
        [](Facts& facts) {
          facts.limits.open_files = 1024;

@@ -41,12 +41,11 @@ TEST(DoctorPython, TheInterpreter) {
        kNothing},
       {"nothing can be preloaded into it",
        [](Facts& facts) {
-         facts.python.trial.end = Trial::End::kFailed;
+         facts.python.trial.end = Trial::End::kRefused;
          facts.python.trial.message = "'/usr/bin/python3' has file capabilities";
        },
-       "python-preload", State::kFails,
-       "Python 3.11.2 fails with the library in it: '/usr/bin/python3' has file capabilities",
-       "by hand", kSwapIn}};
+       "python-preload", State::kFails, "'/usr/bin/python3' has file capabilities",
+       "run your programs by another one", kSwapIn}};
   for (const Case& one : cases) expect_finding(one);
 }
 

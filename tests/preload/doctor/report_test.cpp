@@ -27,7 +27,7 @@ Report sample() {
   Report report{.version = "0.1.0",
                 .findings = driver.take(),
                 .variables = {{"WEIR_ALLOC_LOG", "/home/anna/log"}},
-                .whose = {.home = "/home/anna", .user = "anna", .host = "gpu7"}};
+                .whose = {.homes = {"/home/anna"}, .user = "anna", .host = "gpu7"}};
   for (Finding& finding : library.take()) report.findings.push_back(std::move(finding));
   return report;
 }

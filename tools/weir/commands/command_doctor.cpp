@@ -1,5 +1,6 @@
 // weir doctor: says what works here, what does not, and what to do.
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <array>
@@ -32,7 +33,10 @@ std::string value_of(const char* name) {
 doctor::Private whose() {
   std::array<char, 256> host{};
   (void)gethostname(host.data(), host.size() - 1);
-  return {.home = value_of("HOME"), .user = user_name(geteuid()), .host = host.data()};
+  doctor::Private whose{
+      .homes = {value_of("HOME")}, .user = user_name(geteuid()), .host = host.data()};
+  if (const passwd* const user = getpwuid(geteuid())) whose.homes.emplace_back(user->pw_dir);
+  return whose;
 }
 
 doctor::Report examine(const DoctorFlags& flags) {

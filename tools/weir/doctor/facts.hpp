@@ -65,6 +65,7 @@ struct Trial {
     kNotLoaded,  ///< the process ended well without it
     kFailed,     ///< the process did not end well
     kTimedOut,
+    kRefused,   ///< nothing can be preloaded into the program; `message` says why
     kNotTried,  ///< `message` says why
   };
   End end = End::kNotTried;

@@ -1,5 +1,7 @@
 #include "tools/weir/doctor/redact.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 
 namespace weir::cli::doctor {
@@ -23,12 +25,14 @@ std::size_t path_begin(std::string_view text, std::size_t at) {
 }
 
 bool is_systems(std::string_view path) {
-  return path.starts_with("/usr/") || path.starts_with("/opt/") || path.starts_with("/lib");
+  constexpr std::array<std::string_view, 7> kFolders{"/usr/",  "/opt/", "/lib",  "/bin/",
+                                                     "/sbin/", "/dev/", "/proc/"};
+  return std::ranges::any_of(kFolders, [path](auto folder) { return path.starts_with(folder); });
 }
 
 void replace_home(std::string& text, std::string home) {
   while (home.size() > 1 && home.ends_with('/')) home.pop_back();
-  if (home.size() < 2) return;  // "/" is everybody's
+  if (home.size() < 2 || is_systems(home + "/")) return;  // "/" is everybody's
   for (std::size_t at = 0; (at = text.find(home, at)) != std::string::npos; ++at) {
     const bool begins = at == 0 || !is_of_name(text[at - 1]);
     if (begins && ends_at(text, at + home.size())) text.replace(at, home.size(), "~");
@@ -49,7 +53,7 @@ void replace_folder(std::string& text, const std::string& name, std::string_view
 
 std::string redacted(std::string_view text, const Private& whose) {
   std::string shown(text);
-  replace_home(shown, whose.home);
+  for (const std::string& home : whose.homes) replace_home(shown, home);
   replace_folder(shown, whose.user, "USER");
   replace_folder(shown, whose.host, "HOST");
   return shown;

@@ -86,7 +86,12 @@ bool add_answer(Findings& found, const DriverFacts& facts) {
   }
   if (!facts.driver.file.empty()) return true;
   const std::string& why = facts.driver.problem;
-  if (why.empty() || why.find("No such file") != std::string::npos) {
+  if (why.starts_with("weir: ")) {
+    found.fails("driver",
+                "libweir.so, which LD_PRELOAD puts into this process, ends it: " +
+                    why.substr(0, why.find('\n')),
+                "correct that setting; or run weir doctor without LD_PRELOAD", on_gpus());
+  } else if (why.empty() || why.find("No such file") != std::string::npos) {
     add_library_missing(found, facts);
   } else {
     found.fails("driver", "libcuda.so.1 cannot be loaded: " + why,

@@ -113,6 +113,9 @@ void add_preloads(Findings& found, const EnvironmentFacts& facts) {
         "LD_PRELOAD='" + preload +
             "' has libweir.so behind another library, whose CUDA functions would hide Weir's",
         "name libweir.so first, or use weir run, which does");
+  } else if (weir != files.end()) {
+    found.ok("preloaded", "LD_PRELOAD=" + preload +
+                              ": Weir is in this process too, so a GPU's memory is the budget");
   } else if (names_any(preload, {"jemalloc", "tcmalloc", "mimalloc"})) {
     found.ok("preloaded", "LD_PRELOAD=" + preload + ": an allocator of host memory is no conflict");
   } else if (facts.missing_preloads.empty()) {

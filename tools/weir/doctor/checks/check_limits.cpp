@@ -64,10 +64,12 @@ void add_files(Findings& found, const LimitsFacts& facts) {
     found.ok("open-files", text);
     return;
   }
-  const std::string most =
-      facts.open_files_at_most ? std::to_string(*facts.open_files_at_most) : "unlimited";
-  found.warn("open-files", text,
-             "if you share tensors: ulimit -n " + most + ", or WEIR_POOL=best_fit");
+  const bool at_most = facts.open_files_at_most && *facts.open_files_at_most <= *facts.open_files;
+  const std::string raise =
+      at_most ? "let root raise the hard limit (limits.conf, or a container's --ulimit nofile)"
+              : "ulimit -n " + (facts.open_files_at_most ? std::to_string(*facts.open_files_at_most)
+                                                         : std::string("unlimited"));
+  found.warn("open-files", text, "if you share tensors: " + raise + ", or WEIR_POOL=best_fit");
 }
 
 void add_sizes(Findings& found, const LimitsFacts& facts) {

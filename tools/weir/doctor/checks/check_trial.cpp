@@ -62,6 +62,10 @@ void add_trial(Findings& found, const std::string& check, const Trial& trial) {
       found.fails(check, trial.program + " does not end in time with the library in it",
                   "run it by hand: LD_PRELOAD=$(weir info --library) PROGRAM", broken);
       return;
+    case Trial::End::kRefused:
+      found.fails(check, trial.message,
+                  "run your programs by another one; weir doctor --python PATH checks it", broken);
+      return;
     case Trial::End::kNotTried:
       break;
   }

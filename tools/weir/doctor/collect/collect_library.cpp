@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "allocator/base/error.hpp"
@@ -35,6 +36,25 @@ std::string first_line(std::string_view text) {
   return line;
 }
 
+/// Whether the process with these /proc/PID/maps runs code of the library. A loader that is refused
+/// its code leaves the other parts mapped.
+bool has_code_of(std::string_view maps, const std::string& library) {
+  // The loader writes the path as it opened it, the kernel without links.
+  const std::string name = library.substr(library.rfind('/'));
+  while (!maps.empty()) {
+    const std::size_t end = std::min(maps.find('\n'), maps.size());
+    const std::string_view line = maps.substr(0, end);
+    maps.remove_prefix(std::min(end + 1, maps.size()));
+    // ADDRESS-ADDRESS r-xp OFFSET …
+    const std::size_t rights = line.find(' ');
+    if (rights == std::string_view::npos) continue;
+    if (line.substr(rights, 5).find('x') != std::string_view::npos && line.ends_with(name)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /// A program that every system has, and that prints a file.
 Trial try_with_cat(const std::string& library, std::chrono::milliseconds limit) {
   const Environment environment = process_environment();
@@ -59,10 +79,8 @@ Trial try_library(const std::string& library, const std::string& program, const 
   } else if (ran.answer == Answer::kCrashed) {
     trial.message = "it ends by signal " + std::to_string(ran.signal);
   } else if (ran.exit_code == 0) {
-    // The loader writes the path as it opened it, the kernel without links.
-    const std::string name = library.substr(library.rfind('/') + 1);
-    const bool is_there = ran.out.find("/" + name) != std::string::npos;
-    trial.end = is_there ? Trial::End::kLoaded : Trial::End::kNotLoaded;
+    const bool is_loaded = has_code_of(ran.out, library);
+    trial.end = is_loaded ? Trial::End::kLoaded : Trial::End::kNotLoaded;
   }
   return trial;
 }

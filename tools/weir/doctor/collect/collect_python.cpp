@@ -93,7 +93,7 @@ void take_answer(PythonFacts& facts, const std::string& out, const fs::path& plu
   const Json json = Json::parse(out.substr(mark + kMark.size()), nullptr, false);
   if (json.is_discarded()) return;
   facts.version = json.at("version");
-  facts.executable = json.at("executable");
+  facts.executable = json.at("executable");  // empty where Python cannot tell
   facts.packages = json.at("packages").get<std::map<std::string, std::string>>();
   facts.runtimes = json.at("runtimes").get<std::vector<std::string>>();
   if (const std::string torch = json.at("torch"); !torch.empty()) {
@@ -108,13 +108,11 @@ Trial try_python(const PythonFacts& facts, const std::string& path, const std::s
   const std::string name = "Python " + facts.version;
   try {
     const Environment environment = process_environment();
-    if (!facts.executable.empty()) {
-      (void)check_program(facts.executable, {facts.executable}, environment);
-    }
+    (void)check_program(facts.executable, {facts.executable}, environment);
     const Started started = check_program(path, {path, "-c", kShowMaps}, environment);
     return try_library(library, name, started.path, started.words, limit);
   } catch (const UsageError& error) {
-    return {.end = Trial::End::kFailed, .program = name, .message = error.what()};
+    return {.end = Trial::End::kRefused, .program = name, .message = error.what()};
   }
 }
 
@@ -131,11 +129,12 @@ PythonFacts collect_python(const CollectOptions& options, const std::string& lib
     facts.problem = error.what();
     return facts;
   }
-  const Bounded asked = run_program(path, {facts.asked, "-c", kQuestion},
-                                    with_variables(environ, {}), options.program_limit);
+  const Bounded asked = run_program(path, {path, "-c", kQuestion}, with_variables(environ, {}),
+                                    options.program_limit);
   facts.answer = asked.answer;
   if (asked.answer != Answer::kCame || asked.exit_code != 0) return facts;
   take_answer(facts, asked.out, fs::path(library).parent_path());
+  if (facts.executable.empty()) facts.executable = path;
   if (!library.empty() && !facts.version.empty()) {
     facts.trial = try_python(facts, path, library, options.program_limit);
   }

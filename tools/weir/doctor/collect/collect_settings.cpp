@@ -11,12 +11,13 @@
 namespace weir::cli::doctor {
 namespace {
 
-/// Returns the file that this process would write.
+/// Returns the file that this process would write; empty if that takes a rank (%r), which it has
+/// only in a job.
 std::string file_of(const std::string& name, const std::string& value) {
-  if (name == "WEIR_TIMELINE") {
-    return timeline::expand_name({value, name}, process_environment());
-  }
-  return with_process(value, static_cast<std::uint64_t>(getpid()));
+  if (name != "WEIR_TIMELINE") return with_process(value, static_cast<std::uint64_t>(getpid()));
+  const bool takes_rank = value.find("%r") != std::string::npos;
+  if (takes_rank && !timeline::find_rank(process_environment())) return {};
+  return timeline::expand_name({value, name}, process_environment());
 }
 
 }  // namespace
@@ -28,7 +29,9 @@ SettingsFacts collect_settings(const Variables& variables) {
     if (found == variables.end() || found->second.empty()) continue;
     OutputPlace place{.variable = name, .problem = {}};
     try {
-      const OutputFile writable(name, file_of(name, found->second));
+      const std::string file = file_of(name, found->second);
+      if (file.empty()) continue;
+      const OutputFile writable(name, file);
     } catch (const UsageError& error) {
       place.problem = error.what();
     }
