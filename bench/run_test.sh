@@ -40,8 +40,8 @@ table=$("$run" --quick fragmentation)
 grep -Eq '^against paged +[0-9.]+ +[0-9.]+' <<<"$table" || wrong "fragmentation has a row for a pattern"
 grep -q '^JSON' <<<"$table" && wrong "a table of its own has no JSON"
 table=$("$run" --quick oom) || wrong "every failure is clean"
-grep -Eq '^comb +[x+]{5} ' <<<"$table" || wrong "oom marks each percentage"
-grep -Eq '^throttled +200 .*finished' <<<"$table" || wrong "run-ahead finishes under a policy"
+grep -Eq '^comb +[x+]{5} +[x+]{5} ' <<<"$table" || wrong "oom marks each percentage"
+grep -Eq '^throttled +[0-9.]+ +200 .*finished' <<<"$table" || wrong "run-ahead finishes under a policy"
 table=$("$run" --quick timelines) || wrong "what timelines cost is measured"
 grep -Eq '^1e5 events, .pftrace: bytes an event +[0-9.]+ +<= 30 +met$' <<<"$table" ||
   wrong "timelines has a row for the size of an event"

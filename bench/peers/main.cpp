@@ -29,6 +29,7 @@ struct Flags {
   std::string capacity;
   bool no_search = false;
   bool summary = false;
+  bool wide = false;
   std::string json;
 };
 
@@ -43,6 +44,7 @@ void add_flags(CommandLine& line, Flags& flags) {
   line.add("--no-search", flags.no_search,
            "skip the search for the least capacity, the slowest part");
   line.add("--summary", flags.summary, "one table for all traces, of reserved and least capacity");
+  line.add("--wide", flags.wide, "show all columns, and cut nothing to fit 100 columns");
   line.add("--json", flags.json, Value("FILE"),
            "write the figures to FILE; - is standard output, without the table");
   line.set_page("docs/fragmentation.md");
@@ -91,8 +93,8 @@ int run(const CommandLine& line, const Flags& flags) {
         bar.show(what, done, all);
       });
   bar.clear();
-  const std::string text =
-      flags.summary ? replay::summary_text(results, setup) : replay::results_text(results, setup);
+  const std::string text = flags.summary ? replay::summary_text(results, setup, flags.wide)
+                                         : replay::results_text(results, setup, flags.wide);
   const int print_error = flags.json == "-" ? 0 : print(text);
   if (json) json->commit(replay::results_json(results, setup));
   for (const std::string& missing : peers.missing)

@@ -31,6 +31,7 @@ struct Flags {
   std::string svg_of = "memory";
   std::string hand_over;
   bool check = false;
+  bool wide = false;
   bool list = false;
 };
 
@@ -55,6 +56,7 @@ void add_flags(CommandLine& line, Flags& flags) {
   line.add("--hand-over", flags.hand_over, Value("never|last|always"),
            "when weir's pool hands memory of a freed working set to a copy, which then waits for "
            "it; last is if one batch is submitted; it always does");
+  line.add("--wide", flags.wide, "show all columns, and cut nothing to fit 100 columns");
   line.add("--check", flags.check,
            "exit with 1 if throttled misses a bound, or a policy of --policy is better");
   line.add("--list", flags.list, "print the workloads and the policies");
@@ -148,7 +150,7 @@ int run_program(int argc, char** argv) {
   compare(options, [&](Outcome&& outcome) { outcomes.push_back(std::move(outcome)); });
   if (outcomes.empty()) throw UsageError("--budget: below the least budget of each workload");
   const bool has_table = flags.json != "-" && flags.series != "-" && flags.svg != "-";
-  if (has_table) std::fputs(table_text(outcomes).c_str(), stdout);
+  if (has_table) std::fputs(table_text(outcomes, flags.wide).c_str(), stdout);
   outputs.write(outcomes, line);
   if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
   if (!flags.check || are_met(outcomes)) return 0;

@@ -1,11 +1,13 @@
 #include "bench/simulate/report.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
 #include "tools/program/numbers.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/program/table.hpp"
 
 namespace weir::simulate {
@@ -16,10 +18,6 @@ double part_of(Time part, Time all) {
 }
 
 std::string percent(Time part, Time all) { return format_number(100 * part_of(part, all), 2); }
-
-std::string shown(Time time) {
-  return time == Time{} ? "0" : format_nanoseconds(static_cast<double>(time.count()));
-}
 
 double multiple_of(Bytes a, Bytes b) {
   return static_cast<double>(a.count) / static_cast<double>(b.count);
@@ -32,27 +30,86 @@ std::string verdict(const Outcome& outcome) {
   return is_met(outcome) ? "met" : "MISSED";
 }
 
-std::vector<std::string> cells(const Outcome& outcome) {
-  const RunResult& run = outcome.run;
-  return {std::string(outcome.workload->name),
-          outcome.budget,
-          std::string(outcome.policy->name),
-          format_number(outcome.of_unbounded, 4),
-          format_number(outcome.of_filling, 4),
-          format_bytes(run.peak),
-          format_number(multiple_of(run.peak, outcome.needs.two), 2),
-          percent(run.idle.host, run.duration),
-          percent(run.idle.device, run.duration),
-          percent(run.idle.throttle, run.duration),
-          percent(run.idle.memory, run.duration),
-          percent(run.idle.warm_up, run.duration),
-          shown(run.stalls.p50),
-          shown(run.stalls.p99),
-          shown(run.stalls.most),
-          outcome.workload->producers.size() > 1 ? format_number(run.jain, 3) : "",
-          run.failed > 0 ? std::to_string(run.failed) : "",
-          verdict(outcome)};
-}
+/// Makes the columns of the table.
+class Columns {
+ public:
+  explicit Columns(const std::vector<Outcome>& outcomes) : outcomes_(outcomes) {}
+
+  [[nodiscard]] std::string table(bool wide) const {
+    ReportTable table;
+    table
+        .words({"workload", "see --list"},
+               texts([](const Outcome& outcome) { return std::string(outcome.workload->name); }),
+               Long::kCut)
+        .words({"budget", "least budgets, or a size"},
+               texts([](const Outcome& outcome) { return outcome.budget; }), Long::kCut)
+        .words({"policy", "see --list"},
+               texts([](const Outcome& outcome) { return std::string(outcome.policy->name); }),
+               Long::kCut)
+        .numbers({"to unbounded", "speed over unbounded's"}, texts([](const Outcome& outcome) {
+                   return format_number(outcome.of_unbounded, 4);
+                 }))
+        .numbers({"to filling", "speed over the fastest run that fills the budget", Shown::kWide},
+                 texts([](const Outcome& outcome) { return format_number(outcome.of_filling, 4); }))
+        .bytes({"peak", "most memory used"},
+               cells_of(outcomes_,
+                        [](const Outcome& outcome) { return std::optional(outcome.run.peak); }))
+        .numbers({"x two batches", "that over the memory of two batches", Shown::kWide},
+                 texts([](const Outcome& outcome) {
+                   return format_number(multiple_of(outcome.run.peak, outcome.needs.two), 2);
+                 }));
+    add_idle(table);
+    add_stalls(table);
+    table.words({"bounds", "whether throttled keeps them"}, texts(verdict));
+    return table.format(wide);
+  }
+
+ private:
+  template <typename Text>
+  [[nodiscard]] std::vector<std::string> texts(const Text& text) const {
+    return cells_of(outcomes_,
+                    [&](const Outcome& outcome) -> std::string { return text(outcome); });
+  }
+  [[nodiscard]] std::vector<std::string> idle(Time Idle::*part) const {
+    return texts([&](const Outcome& outcome) {
+      return percent(outcome.run.idle.*part, outcome.run.duration);
+    });
+  }
+  template <typename Stall>
+  [[nodiscard]] std::vector<std::optional<double>> stalls(const Stall& stall) const {
+    return cells_of(outcomes_, [&](const Outcome& outcome) {
+      return std::optional(static_cast<double>(stall(outcome.run.stalls).count()));
+    });
+  }
+
+  void add_idle(ReportTable& table) const {
+    table.numbers({"throttle %", "of the time idle because of the policy"}, idle(&Idle::throttle))
+        .numbers({"host %", "because of the host", Shown::kWide}, idle(&Idle::host))
+        .numbers({"device %", "because of the device", Shown::kWide}, idle(&Idle::device))
+        .numbers({"memory %", "because of memory", Shown::kWide}, idle(&Idle::memory))
+        .numbers({"warm-up %", "at the beginning", Shown::kWide}, idle(&Idle::warm_up));
+  }
+
+  void add_stalls(ReportTable& table) const {
+    const auto wide = Shown::kWide;
+    table
+        .times({"p99", "how long 99% of the batches are held back at most"},
+               stalls([](const auto& s) { return s.p99; }))
+        .times({"p50", "median of the same", wide}, stalls([](const auto& s) { return s.p50; }))
+        .times({"most", "the longest", wide}, stalls([](const auto& s) { return s.most; }))
+        .numbers({"Jain", "fairness of several producers", wide}, texts([](const Outcome& outcome) {
+                   return outcome.workload->producers.size() > 1
+                              ? format_number(outcome.run.jain, 3)
+                              : std::string();
+                 }))
+        .numbers({"failed", "batches, out of memory", wide}, texts([](const Outcome& outcome) {
+                   return outcome.run.failed > 0 ? std::to_string(outcome.run.failed)
+                                                 : std::string();
+                 }));
+  }
+
+  const std::vector<Outcome>& outcomes_;
+};
 
 std::string place(const Outcome& outcome) {
   return std::string(outcome.workload->name) + " at " + outcome.budget;
@@ -105,13 +162,8 @@ nlohmann::ordered_json json_of(const Outcome& outcome) {
 
 }  // namespace
 
-std::string table_text(const std::vector<Outcome>& outcomes) {
-  std::vector<std::vector<std::string>> rows{
-      {"workload", "budget", "policy", "of unbounded", "of filling", "peak", "x two batches",
-       "idle %: host", "device", "throttle", "memory", "warm-up", "stall p50", "p99", "most",
-       "Jain", "failed", "bounds"}};
-  for (const Outcome& outcome : outcomes) rows.push_back(cells(outcome));
-  return format_table(rows, "lllrrrrrrrrrrrrrrl") + missed_text(outcomes);
+std::string table_text(const std::vector<Outcome>& outcomes, bool wide) {
+  return Columns(outcomes).table(wide) + missed_text(outcomes);
 }
 
 std::string missed_text(const std::vector<Outcome>& outcomes) {

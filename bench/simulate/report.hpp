@@ -11,8 +11,9 @@
 
 namespace weir::simulate {
 
-/// Returns the table, and under it which bounds `throttled` misses.
-[[nodiscard]] std::string table_text(const std::vector<Outcome>& outcomes);
+/// Returns the table, at most 100 columns wide unless `wide`, and under it which bounds `throttled`
+/// misses.
+[[nodiscard]] std::string table_text(const std::vector<Outcome>& outcomes, bool wide = false);
 /// Returns the bounds that `throttled` misses and the policies that are better, a line each.
 [[nodiscard]] std::string missed_text(const std::vector<Outcome>& outcomes);
 /// Whether `throttled` keeps all bounds and no other policy is better.

@@ -18,6 +18,7 @@ struct StressFlags {
   std::string upstream = "simulated";
   std::string size = "1GiB";
   std::string seed = "1";
+  bool wide = false;
 };
 
 /// The checked flags.
@@ -29,6 +30,7 @@ struct Stress {
   Bytes capacity;  ///< enough for every pattern
   PatternOptions patterns;
   unsigned threads = 2;  ///< number of parallel replays
+  bool wide = false;     ///< tables with all columns
 };
 
 /// The number of threads in the row of thread_patterns.

@@ -6,23 +6,22 @@
 #include <optional>
 
 #include "bench/stress/commands.hpp"
+#include "bench/stress/report.hpp"
 #include "bench/stress/running_out.hpp"
+#include "tools/program/numbers.hpp"
 #include "tools/program/table.hpp"
 
 namespace weir::bench {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
-
 std::string times(Bytes bytes, Bytes peak) {
   return format_number(static_cast<double>(bytes.count) / static_cast<double>(peak.count), 3);
 }
 
-Rows heading(const Stress& stress) {
-  std::vector<std::string> cells{"pattern"};
-  for (const replay::Candidate& candidate : stress.candidates) cells.push_back(candidate.name);
-  cells.emplace_back("what it does");
-  return {std::move(cells)};
+std::vector<std::string> names_of(const Stress& stress) {
+  std::vector<std::string> names;
+  for (const replay::Candidate& candidate : stress.candidates) names.push_back(candidate.name);
+  return names;
 }
 
 /// Returns whether it took the whole capacity, within rounding, though nothing needs it.
@@ -62,35 +61,34 @@ int run_fragmentation(const Stress& stress) {
   for (const Pattern& pattern : patterns()) traces.push_back(pattern.make(stress.patterns));
   const auto results = measure(stress, traces);
 
-  Rows least = heading(stress);
-  Rows reserved = heading(stress);
+  std::vector<PatternRow> least;
+  std::vector<PatternRow> reserved;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Pattern& pattern = patterns()[i];
     const Bytes peak = results[i].peak_requested;
-    least.push_back({pattern.name});
-    reserved.push_back({pattern.name});
+    least.push_back({pattern.name, pattern.what});
+    reserved.push_back({pattern.name, pattern.what});
     for (const replay::Measured& measured : results[i].measured) {
-      least.back().push_back(measured.least ? times(measured.least->capacity, peak) : "-");
-      reserved.back().push_back(reserved_cell(measured, stress, peak));
+      least.back().cells.push_back(measured.least ? times(measured.least->capacity, peak) : "-");
+      reserved.back().cells.push_back(reserved_cell(measured, stress, peak));
     }
-    least.back().push_back(pattern.what);
-    reserved.back().push_back(pattern.what);
   }
   const std::vector<replay::Trace> threaded = thread_patterns(stress.patterns, kPatternThreads);
-  reserved.push_back({"threads"});
+  reserved.push_back({"threads", kThreadsText});
   for (const replay::Candidate& candidate : stress.candidates) {
-    reserved.back().push_back(threads_cell(stress, candidate, threaded));
+    reserved.back().cells.push_back(threads_cell(stress, candidate, threaded));
   }
-  reserved.back().push_back(kThreadsText);
 
+  const std::vector<std::string> names = names_of(stress);
   std::printf("patterns of up to %s, upstream %s\n\n", format_bytes(stress.patterns.most).c_str(),
               stress.upstream.c_str());
-  std::printf("the least capacity in which it completes, over the peak that is asked for\n%s\n",
-              format_table(least).c_str());
+  std::printf("least memory in which it completes, over the peak requested\n%s\n",
+              pattern_table(names, least, stress.wide).c_str());
   std::printf(
-      "the most that is reserved with room for everything, over the same (all: takes what there "
-      "is at once)\n%s",
-      format_table(reserved).c_str());
+      "most that it takes with room for everything, over the same; all: takes what there is at "
+      "once\n%s%s",
+      pattern_table(names, reserved, stress.wide).c_str(),
+      pattern_legend(reserved, stress.wide).c_str());
   for (const std::string& line : stress.missing) std::printf("%s\n", line.c_str());
   return 0;
 }

@@ -20,6 +20,7 @@ void add_flags(CommandLine& line, StressFlags& flags) {
            "peak of requested bytes of a pattern, at least 64MiB");
   line.add("--upstream", flags.upstream, Value("simulated|host|cuda"),
            "where memory comes from; cuda needs a build without peers");
+  line.add("--wide", flags.wide, "show what the patterns do in the table, and fold nothing");
   line.add("--seed", flags.seed, Value("N"), "seed of the random patterns");
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/stress/commands.hpp"
+#include "bench/stress/report.hpp"
 #include "bench/stress/run_ahead.hpp"
 #include "bench/stress/running_out.hpp"
 #include "tools/program/table.hpp"
@@ -13,12 +14,14 @@
 namespace weir::bench {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
-
 constexpr std::array<std::uint64_t, 5> kPercents{90, 95, 99, 100, 103};
+constexpr const char* kMarks =
+    "  each mark: at 90, 95, 99, 100 and 103% of the least memory in which it completes;\n"
+    "  +: completes; x: is refused and goes on as it should; !: is refused and does not;\n"
+    "  -: cannot begin.\n";
 /// The current table, and the faults found.
 struct Report {
-  Rows rows;
+  std::vector<PatternRow> rows;
   std::vector<std::string> wrong;
   bool ours_are_clean = true;
 };
@@ -74,24 +77,21 @@ std::string threads_marks(Report& report, const std::vector<replay::Trace>& trac
 }
 
 void print_patterns(Report& report, const Stress& stress) {
-  std::vector<std::string> heading{"pattern"};
-  for (const replay::Candidate& candidate : stress.candidates) heading.push_back(candidate.name);
-  heading.emplace_back("what it does");
-  report.rows.push_back(std::move(heading));
+  std::vector<std::string> names;
+  for (const replay::Candidate& candidate : stress.candidates) names.push_back(candidate.name);
 
   ProgressBar bar;
   std::size_t done = 0;
   const std::size_t all = (patterns().size() + 1) * stress.candidates.size();
   const auto row = [&](const std::string& name, const std::string& what, const auto& cell) {
-    std::vector<std::string> cells{name};
+    std::vector<std::string> cells;
     for (std::size_t i = 0; i < stress.candidates.size(); ++i) {
       bar.show(name + ": " + stress.candidates[i].name, done++, all);
       const std::size_t before = report.wrong.size();
       cells.push_back(cell(stress.candidates[i]));
       if (i < stress.pools && report.wrong.size() > before) report.ours_are_clean = false;
     }
-    cells.push_back(what);
-    report.rows.push_back(std::move(cells));
+    report.rows.push_back({name, what, std::move(cells)});
   };
   for (const Pattern& pattern : patterns()) {
     const replay::Trace trace = pattern.make(stress.patterns);
@@ -104,35 +104,28 @@ void print_patterns(Report& report, const Stress& stress) {
     return threads_marks(report, threaded, candidate, stress);
   });
   bar.clear();
-  std::printf(
-      "patterns of up to %s, upstream %s, at 90, 95, 99, 100 and 103%% of the least capacity\n"
-      "+ completes, x is refused and goes on as it should, ! is refused and does not, - cannot "
-      "begin\n\n%s\n",
-      format_bytes(stress.patterns.most).c_str(), stress.upstream.c_str(),
-      format_table(report.rows).c_str());
+  std::printf("patterns of up to %s, upstream %s\n\n%s%s%s\n",
+              format_bytes(stress.patterns.most).c_str(), stress.upstream.c_str(),
+              pattern_table(names, report.rows, stress.wide).c_str(), kMarks,
+              pattern_legend(report.rows, stress.wide).c_str());
 }
 
-void print_run_ahead(Report& report) {
+void print_run_ahead(Report& report, bool wide) {
   RunAheadOptions options;
   options.work = half_a_millisecond();
-  Rows rows{{"policy", "batches", "peak reserved", "held back", "result"}};
+  std::vector<RunAheadFigures> rows;
   for (const Policy policy :
        {Policy::kUnbounded, Policy::kBackstop, Policy::kThrottled, Policy::kBarrier}) {
-    const RunAheadFigures figures = run_ahead(policy, options);
-    const std::string name(to_string(policy));
-    rows.push_back({name, std::to_string(figures.batches), format_bytes(figures.peak_reserved),
-                    std::to_string(figures.waits),
-                    figures.ran_out ? "out of memory; smaller batches go on" : "finished"});
+    const RunAheadFigures& figures = rows.emplace_back(run_ahead(policy, options));
     if (figures.wrong.empty()) continue;
-    rows.back().back() = "wrong";
     report.ours_are_clean = false;
-    report.wrong.push_back("run-ahead, " + name + ": " + figures.wrong);
+    report.wrong.push_back("run-ahead, " + std::string(to_string(policy)) + ": " + figures.wrong);
   }
   std::printf(
       "run-ahead: %llu batches of %s in a budget of %s, half a millisecond each on the cpu "
       "device\n\n%s",
       static_cast<unsigned long long>(options.batches), format_bytes(options.inputs).c_str(),
-      format_bytes(options.budget).c_str(), format_table(rows).c_str());
+      format_bytes(options.budget).c_str(), run_ahead_table(rows, wide).c_str());
 }
 
 }  // namespace
@@ -140,7 +133,7 @@ void print_run_ahead(Report& report) {
 int run_oom(const Stress& stress) {
   Report report;
   print_patterns(report, stress);
-  print_run_ahead(report);
+  print_run_ahead(report, stress.wide);
   if (!report.wrong.empty()) std::puts("");
   for (const std::string& line : report.wrong) std::printf("! %s\n", line.c_str());
   for (const std::string& line : stress.missing) std::printf("%s\n", line.c_str());

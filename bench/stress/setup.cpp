@@ -59,6 +59,7 @@ Stress checked(const StressFlags& flags) {
                            peers.candidates.end());
   stress.missing = std::move(peers.missing);
   stress.capacity = replay::default_capacity(kind, stress.patterns.most);
+  stress.wide = flags.wide;
   // Real memory allows only one replay at a time.
   if (kind != replay::UpstreamKind::kSimulated) stress.threads = 1;
   return stress;

@@ -9,9 +9,9 @@
 namespace weir::simulate {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 /// A run of 1,000 ms, of which the device computes `part`.
 RunResult made(double part, Bytes peak) {

@@ -8,12 +8,13 @@
 #include "allocator/base/error.hpp"
 #include "bench/simulate/picture.hpp"
 #include "simulate/run.hpp"
+#include "support/table_checks.hpp"
 #include "tools/program/numbers.hpp"
 
 namespace weir::simulate {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::vector<Outcome> outcomes_of(std::string_view name, const std::string& budget) {
   ComparisonOptions options{.workloads = {&workload(name)},
@@ -54,6 +55,30 @@ TEST(SimulateReport, TextAndJsonHaveTheSameRows) {
   EXPECT_EQ(json[0]["batches"], 100);
 }
 
+TEST(SimulateReport, TheTableFitsTheTerminalAndAWideOneHasAllColumns) {
+  std::vector<Outcome> outcomes = outcomes_of("bursts", "4");
+  for (Outcome& outcome : outcomes) {
+    outcome.budget = "18446744073709551615B";
+    outcome.run.peak = gib(1024) * 1024 + Bytes{1};
+    outcome.run.stalls.p99 = std::chrono::hours(24 * 365);
+  }
+  const std::string text = table_text(outcomes);
+  std::string table;  // the bounds below are sentences
+  for (const std::string& line : weir::testing::lines_of_text(text)) {
+    if (line.empty()) break;
+    table += line + "\n";
+  }
+  EXPECT_LE(weir::testing::widest_line(table), 100U) << table;
+  EXPECT_THAT(table, ::testing::ContainsRegex("^workload +budget +policy +to unbounded +peak TiB"));
+  weir::testing::expect_legend_of(table, "workload");
+  const std::string wide = table_text(outcomes, true);
+  for (const char* heading : {"to filling", "x two batches", "host %", "device %", "memory %",
+                              "warm-up %", "Jain", "failed", "bounds"}) {
+    EXPECT_THAT(weir::testing::headings_of(wide, "workload"), ::testing::Contains(heading));
+  }
+  weir::testing::expect_legend_of(wide, "workload");
+}
+
 TEST(SimulateReport, TheSeriesHasTheRunsPeak) {
   const std::vector<Outcome> outcomes = outcomes_of("steady-2ms", "4");
   Bytes most;
@@ -64,8 +89,8 @@ TEST(SimulateReport, TheSeriesHasTheRunsPeak) {
 
 TEST(SimulateReport, ThePictureHasALineAndAWordForEachPolicy) {
   const std::string svg = picture_svg(outcomes_of("steady-2ms", "4"));
-  EXPECT_THAT(svg, testing::StartsWith("<svg "));
-  EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
+  EXPECT_THAT(svg, ::testing::StartsWith("<svg "));
+  EXPECT_THAT(svg, ::testing::EndsWith("</svg>\n"));
   EXPECT_THAT(svg, HasSubstr(">throttled: peak 640 MiB"));
   EXPECT_THAT(svg, HasSubstr(">unbounded: peak"));
   EXPECT_THAT(svg, HasSubstr("<g><title>throttled: peak 640 MiB")) << "where a mouse points at it";
@@ -80,8 +105,8 @@ TEST(SimulateReport, ThePictureHasALineAndAWordForEachPolicy) {
 TEST(SimulateReport, ThePictureOfTheTargetShowsItsPartsAndTheMemory) {
   const std::vector<Outcome> outcomes = outcomes_of("bursts", "4");
   const std::string svg = target_picture_svg(outcomes.front());
-  EXPECT_THAT(svg, testing::StartsWith("<svg "));
-  EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
+  EXPECT_THAT(svg, ::testing::StartsWith("<svg "));
+  EXPECT_THAT(svg, ::testing::EndsWith("</svg>\n"));
   EXPECT_THAT(svg, HasSubstr(">The target of throttled over time: 20 batches of 2 ms"));
   EXPECT_THAT(svg, HasSubstr("run-ahead target (ms)"));
   EXPECT_THAT(svg, HasSubstr("memory in use (GiB)"));
