@@ -35,6 +35,13 @@ PolicyFigures figures(const std::string& name, double ratio) {
   return f;
 }
 
+/// Settings that are the same on every machine.
+CompareSettings settings() {
+  CompareSettings settings;
+  settings.train.device_memory = gib(8);
+  return settings;
+}
+
 TEST(GpuReportSamples, AComparisonIsWhatTheTrainingProgramWrites) {
   Comparison comparison;
   comparison.reference = figures("reference", 1);
@@ -44,14 +51,14 @@ TEST(GpuReportSamples, AComparisonIsWhatTheTrainingProgramWrites) {
   comparison.finished_runs = 4;
   comparison.plain = figures("plain", 1.5);
   comparison.policies[1].to_plain = Ratio{.median = 0.5, .low = 0.25, .high = 0.75};
-  expect_is_sample("comparison.json", comparison_json(CompareSettings{}, comparison));
+  expect_is_sample("comparison.json", comparison_json(settings(), comparison));
 }
 
 TEST(GpuReportSamples, AComparisonWithoutThePlainLoopIsWhatTheTrainingProgramWrites) {
   Comparison comparison;
   comparison.reference = figures("reference", 1);
   comparison.why_no_plain = "it needs a GPU";
-  expect_is_sample("comparison_without_plain.json", comparison_json(CompareSettings{}, comparison));
+  expect_is_sample("comparison_without_plain.json", comparison_json(settings(), comparison));
 }
 
 TEST(GpuReportSamples, ASummaryIsWhatTheSwapInWrites) {
@@ -68,6 +75,7 @@ TEST(GpuReportSamples, ASummaryIsWhatTheSwapInWrites) {
                    {"contexts", {}, 1, mib(1), true},
                    {"host", {}, 1, mib(500), false}};
   preload::Summary summary;
+  summary.settings = {{"budget", "64MiB", "WEIR_BUDGET"}};
   summary.devices = {device, device};
   expect_is_sample("summary.json", preload::to_json(summary));
   expect_is_sample("summary_of_nothing.json", preload::to_json({}));
