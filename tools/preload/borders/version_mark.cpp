@@ -16,7 +16,7 @@ constexpr std::array<char, kVersionMark.size() + kVersion.size() + 1> marked() {
 }
 
 /// Read from the file, and by no code.
-[[gnu::used]] constinit const auto version_mark = marked();
+[[gnu::used]] constinit const auto kVersionText = marked();
 
 }  // namespace
 }  // namespace weir::preload

@@ -146,7 +146,7 @@ LibraryFound look_for_cupti(const std::vector<std::string>& runtimes) {
 std::string module_version(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find_first_of(" \n", at), text.size());
-    const std::string word = text.substr(at, end - at);
+    std::string word = text.substr(at, end - at);
     at = end + 1;
     const bool is_version =
         word.find('.') != std::string::npos &&
