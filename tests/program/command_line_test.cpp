@@ -100,7 +100,8 @@ TEST(CommandLine, RefusesEmptyValues) {
   EXPECT_EQ(Program().refused({"one", "--name="}), want);
   EXPECT_EQ(Program().refused({"one", "-o", ""}),
             "-o='' is not allowed: a value, or the flag left out (see prog one --help)");
-  EXPECT_EQ(Program().refused({"two", ""}), "an argument is empty (see prog two --help)");
+  EXPECT_EQ(Program().refused({"two", "a", ""}),
+            "FILE='' is not allowed: a value (see prog two --help)");
 }
 
 TEST(CommandLine, RefusesWhatIsWrongWithItsCommandsHelp) {

@@ -55,15 +55,26 @@ int print_completion(const CommandText& program, const std::string& shell) {
   refuse("--completion", shell, "bash or zsh");
 }
 
-/// Throws UsageError if a flag has an empty value.
+/// Returns the name of the argument at a place: `FILE`.
+std::string argument_name(const CommandText& command, std::size_t place) {
+  std::string name;
+  for (const FlagText& flag : command.flags) {
+    if (!flag.is_argument()) continue;
+    name = flag.name();
+    if (place-- == 0) break;
+  }
+  return name;
+}
+
+/// Throws UsageError if a flag or an argument is empty.
 void refuse_empty_values(const Reading& reading) {
   for (const GivenFlag& given : reading.flags) {
     if (given.value != "") continue;
     refuse(given.typed, "", "a value, or the flag left out" + see_help(*reading.command));
   }
-  for (const std::string& argument : reading.arguments) {
-    if (!argument.empty()) continue;
-    throw UsageError("an argument is empty" + see_help(*reading.command));
+  for (std::size_t i = 0; i < reading.arguments.size(); ++i) {
+    if (!reading.arguments[i].empty()) continue;
+    refuse(argument_name(*reading.command, i), "", "a value" + see_help(*reading.command));
   }
 }
 

@@ -159,8 +159,8 @@ std::string title_of(const CommandText& command, const CommandText& program) {
   std::ranges::transform(name, name.begin(), [](char each) {
     return each >= 'a' && each <= 'z' ? static_cast<char>(each - 'a' + 'A') : each;
   });
-  return ".TH " + escaped(name) + " 1 \"\" \"" + program.version +
-         "\" \"User Commands\"\n.nh\n.ad l\n";
+  return ".TH " + escaped(name) + R"( 1 "" ")" + program.version + R"(" "User Commands")" +
+         "\n.nh\n.ad l\n";
 }
 
 std::string see_also(const CommandText& command, const CommandText& program,

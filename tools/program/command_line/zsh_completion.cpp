@@ -60,9 +60,10 @@ std::string flag_spec(const FlagText& flag) {
   std::string text;
   for (const std::string& name : flag.names) {
     // --flag VALUE and --flag=VALUE
-    const std::string joined = !flag.value.empty() && name.starts_with("--") ? "=" : "";
-    text +=
-        " \\\n    " + single_quoted(others + name + joined + "[" + plain(flag.help) + "]" + value);
+    std::string spec = others + name;
+    if (!flag.value.empty() && name.starts_with("--")) spec += '=';
+    spec.append("[").append(plain(flag.help)).append("]").append(value);
+    text += " \\\n    " + single_quoted(spec);
   }
   return text;
 }
