@@ -11,13 +11,13 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2] / "scheduler/admission/admi
 # The decision, when it is taken, and what comes of it.
 STEPS = [
     ("kRefuse", "Its wait was cancelled?", "begin_batch throws Cancelled"),
-    ("kWaitTurn", "Another batch is before it in the line?", "until that one has left the line"),
+    ("kWaitTurn", "Another batch is first in the line?", "until it is the first itself"),
     ("kAdmit", "No batch open, and none submitted?", "whatever its size: no wait could help"),
-    ("kWaitHard", "No room beside held and promised memory, but batches submitted?", "until the device has finished one"),
-    ("kForce", "No room, nothing submitted, and the grace is over?", "without room, and says so"),
-    ("kWaitOpen", "No room, nothing submitted, within the grace?", "until an open batch closes or frees memory"),
-    ("kWaitSoft", "Room, but the run-ahead target of device time is queued?", "until the device has finished a batch"),
-    ("kWaitShare", "A producer that has had less is submitting?", "until the device has finished a batch"),
+    ("kWaitHard", "No room, but batches are submitted?", "until the device has finished some of them"),
+    ("kForce", "No room, nothing submitted, and the grace is over?", "without room: counted, with a warning"),
+    ("kWaitOpen", "No room, nothing submitted, within the grace?", "an open batch closes or frees; or grace over"),
+    ("kWaitSoft", "Room, but enough is queued (the run-ahead target)?", "until the device has finished some of it"),
+    ("kWaitShare", "A producer that has had less is submitting, or soon back?", "until the device has finished some work"),
     ("kAdmit", "None of these?", "room is reserved for its estimate"),
 ]
 WIDTH, ROW = 960, 46
@@ -33,8 +33,8 @@ def draw(source=None):
     found = decisions_of(source if source is not None else SOURCE.read_text())
     if found != [name for name, _, _ in STEPS]:
         raise SystemExit(f"decide() returns {found}: write the words of its decisions anew in {__file__}")
-    height = 130 + len(STEPS) * ROW + 96
-    picture = Picture(WIDTH, height, "How a batch is admitted: the first question with the answer yes decides")
+    height = 150 + len(STEPS) * ROW + 96
+    picture = Picture(WIDTH, height, "How throttled admits a batch: the first question with the answer yes decides")
     picture.box(20, 46, 300, 30, fill="#fff")
     picture.text(170, 66, "begin_batch: it joins the line", bold=True, middle=True)
     picture.arrow((170, 76), (170, 92))
@@ -52,6 +52,9 @@ def draw(source=None):
         if number + 1 < len(STEPS):
             picture.arrow((170, y + 32), (170, y + ROW))
     y = 92 + len(STEPS) * ROW + 4
+    picture.text(20, y + 10, "Room: the estimate fits in the budget beside held and promised memory; with no batch open, "
+                             "beside live memory.", size=12)
+    y += 20
     picture.text(20, y + 10, "After a wait the questions are asked again from the top. An admitted batch:", size=12)
     states = [("open", "its operations are submitted"), ("submitted", "closed; the device works on it"),
               ("settled", "the device is done with it")]

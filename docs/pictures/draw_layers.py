@@ -10,7 +10,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 import layers as rules  # noqa: E402
 
-WIDTH, LEFT, ROW, GAP = 960, 20, 78, 14
+WIDTH, LEFT, ROW = 960, 20, 78
+GAP, IN_FLOOR = 18, 6  # between floors, and between two rows of one floor
 
 
 def about(folder):
@@ -39,22 +40,23 @@ def folders():
 
 def draw():
     floors = folders()
-    rows = []  # from the top; a floor of more than three boxes takes two rows
+    rows = []  # from the top: a floor and up to three of its boxes
     for floor in sorted(floors, reverse=True):
         for begin in range(0, len(floors[floor]), 3):
-            rows.append(floors[floor][begin:begin + 3])
-    heights = [ROW if len(row) > 1 else ROW - 24 for row in rows]
-    picture = Picture(WIDTH, 56 + sum(heights) + GAP * len(rows),
-                      "The layers: each may include itself and what lies below")
+            rows.append((floor, floors[floor][begin:begin + 3]))
+    heights = [ROW if len(row) > 1 else ROW - 24 for _, row in rows]
+    gaps = [IN_FLOOR if floor == above else GAP for (floor, _), (above, _) in zip(rows[1:], rows)] + [GAP]
+    picture = Picture(WIDTH, 56 + sum(heights) + sum(gaps),
+                      "The layers: includes point down, never up or in a circle")
     y = 48
-    for row, height in zip(rows, heights):
+    for (_, row), height, gap in zip(rows, heights, gaps):
         width = (WIDTH - 2 * LEFT - GAP * (len(row) - 1)) / len(row)
         for place, folder in enumerate(row):
             x = LEFT + place * (width + GAP)
             picture.box(x, y, width, height)
             picture.text(x + 12, y + 22, folder, bold=True)
             picture.lines(x + 12, y + 40, about(folder), int(width / 6.6))
-        y += height + GAP
+        y += height + gap
     return picture.svg()
 
 
