@@ -1,7 +1,7 @@
 # Installs the pages and what they show. Run by `cmake --install` and cpack; package.cmake sets:
 #
 #   WEIR_SOURCE      the source tree
-#   WEIR_SCRATCH     a folder for the pages as they are installed
+#   WEIR_SCRATCH     a folder in which pages are changed before they are installed
 #   WEIR_DOCUMENTS   the folder of the installed pages, below the prefix
 #   WEIR_DATA        share
 #
@@ -14,7 +14,9 @@ set(_data "${CMAKE_INSTALL_PREFIX}/${WEIR_DATA}")
 file(INSTALL DESTINATION "${_data}/weir" USE_SOURCE_PERMISSIONS
      FILES "${WEIR_SOURCE}/tools/replay/read/snapshot_to_csv.py" "${WEIR_SOURCE}/tools/replay/read/lifetimes.py")
 
-file(REMOVE_RECURSE "${WEIR_SCRATCH}")
+# A folder of its own: two installations may run at once.
+string(RANDOM LENGTH 12 _ready)
+set(_ready "${WEIR_SCRATCH}/${_ready}")
 file(
   GLOB_RECURSE _files
   RELATIVE "${WEIR_SOURCE}"
@@ -30,9 +32,10 @@ foreach(_file IN LISTS _files _top)
     string(REGEX REPLACE "\\[([^][]*)\\]\\((\\.\\./)*(${_sources})/[^)]*\\)" "\\1" _text "${_text}")
     string(REGEX REPLACE "build/release(-demo)?/(trainer|tools/weir)/weir" "weir" _text "${_text}")
     string(REPLACE "tools/replay/read/snapshot_to_csv.py" "${_data}/weir/snapshot_to_csv.py" _text "${_text}")
-    set(_from "${WEIR_SCRATCH}/${_file}")
+    set(_from "${_ready}/${_file}")
     file(WRITE "${_from}" "${_text}")
   endif()
   get_filename_component(_folder "${CMAKE_INSTALL_PREFIX}/${WEIR_DOCUMENTS}/${_file}" DIRECTORY)
   file(INSTALL DESTINATION "${_folder}" FILES "${_from}")
 endforeach()
+file(REMOVE_RECURSE "${_ready}")

@@ -7,8 +7,9 @@
 set(_data "${CMAKE_INSTALL_PREFIX}/${WEIR_DATA}")
 
 # Only here is it known where the pages go. Packed as Debian wants it: without name and time.
-set(_ready "${WEIR_MANUAL}/installed")
-file(REMOVE_RECURSE "${_ready}")
+# A folder of its own: two installations may run at once.
+string(RANDOM LENGTH 12 _ready)
+set(_ready "${WEIR_MANUAL}/installed/${_ready}")
 file(GLOB _pages "${WEIR_MANUAL}/*/man1/*.1")
 if(NOT _pages)
   message(FATAL_ERROR "there are no manual pages in ${WEIR_MANUAL}: build all first")
@@ -24,6 +25,7 @@ foreach(_page IN LISTS _pages)
 endforeach()
 file(GLOB _pages "${_ready}/*")
 file(INSTALL DESTINATION "${_data}/man/man1" FILES ${_pages})
+file(REMOVE_RECURSE "${_ready}")
 
 file(GLOB _scripts "${WEIR_MANUAL}/*/bash/*")
 file(INSTALL DESTINATION "${_data}/bash-completion/completions" FILES ${_scripts})

@@ -40,6 +40,8 @@ class CompareCommand {
     add_training_flags(flags_);
     add_model_flags(flags_);
     add_pool_flags(flags_);
+    line.set_footer(
+        "Each run is paired with a reference: an unbounded run that has enough memory.");
     line.set_page("docs/main-job.md");
     line.set_exit_codes(training_exit_codes());
   }
@@ -110,7 +112,8 @@ class CompareCommand {
 }  // namespace
 
 Command add_compare_command(CommandLine& program) {
-  CommandLine& line = program.add_command("compare", "run the same job under each policy");
+  CommandLine& line =
+      program.add_command("compare", "train under each policy, and compare speed and memory");
   const auto command = std::make_shared<CompareCommand>(line);
   return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
 }

@@ -39,6 +39,7 @@ class RunCommand {
              "the same, and capture it as a CUDA graph; the cpu replays it as it is");
     line.add("--save-anyway", save_anyway_, "save the weights even if training diverged");
     add_pool_flags(flags_);
+    line.set_footer("Without --data, batches are generated.");
     line.set_page("docs/main-job.md");
     line.set_exit_codes(training_exit_codes());
   }
@@ -151,7 +152,7 @@ class RunCommand {
 }  // namespace
 
 Command add_run_command(CommandLine& program) {
-  CommandLine& line = program.add_command("run", "train once");
+  CommandLine& line = program.add_command("run", "train once, and print speed and memory");
   const auto command = std::make_shared<RunCommand>(line);
   return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
 }
