@@ -7,6 +7,13 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
 
+# Fails if a line of table $2 is wider than 100 columns; $1 is its name. Command lines stay whole.
+fits() {
+  if awk 'length > 100 && !/^[0-9] weir/ && !/^JSON/' <<<"$2" | grep .; then
+    wrong "a line of $1 is wider than 100 columns"
+  fi
+}
+
 # Reports a failed check.
 wrong() {
   echo "bench/run: wrong: $1"
@@ -31,26 +38,36 @@ status=0
 ((status == 2)) || wrong "a folder that is not there exits 2, not $status"
 
 table=$("$run" --quick --json "$scratch/figures.json" admission)
-grep -Eq '^admission/uncontended +[0-9.]+ (ns|us|ms) .*<= 200 ns +(met|MISSED)' <<<"$table" ||
+grep -Eq '^admission/uncontended +[0-9.]+ +(ns|us|ms) .* 200 ns +(met|MISSED)' <<<"$table" ||
   wrong "the table has the figure, its target and the verdict"
+fits admission "$table"
+grep -q '^  figure: ' <<<"$table" || wrong "the table has a legend"
 grep -q '^pool/' <<<"$table" && wrong "only what is named is run"
 grep -q '"name": "admission/uncontended' "$scratch/figures.json" || wrong "the JSON has the figure"
 
 table=$("$run" --quick fragmentation)
 grep -Eq '^against paged +[0-9.]+ +[0-9.]+' <<<"$table" || wrong "fragmentation has a row for a pattern"
+fits fragmentation "$table"
 grep -q '^JSON' <<<"$table" && wrong "a table of its own has no JSON"
 table=$("$run" --quick oom) || wrong "every failure is clean"
+fits oom "$table"
 grep -Eq '^comb +[x+]{5} +[x+]{5} ' <<<"$table" || wrong "oom marks each percentage"
 grep -Eq '^throttled +[0-9.]+ +200 .*finished' <<<"$table" || wrong "run-ahead finishes under a policy"
 table=$("$run" --quick timelines) || wrong "what timelines cost is measured"
+fits timelines "$table"
 grep -Eq '^1e5 events, .pftrace: bytes an event +[0-9.]+ +<= 30 +met$' <<<"$table" ||
   wrong "timelines has a row for the size of an event"
 grep -Eq '^weir-train, .*x +>= 0.98 +(met|MISSED)$' <<<"$table" ||
   wrong "timelines compares runs that are recorded with runs that are not"
 table=$("$run" --quick swap-in-pools) || wrong "which pool is right for which requests is measured"
-grep -Eq '^2,000 at random +2000 +[0-9]+, [0-9.]+, [0-9.]+x .*p, ' <<<"$table" ||
+fits swap-in-pools "$table"
+grep -Eq '^2,000 at random +[0-9.]+, [0-9.]+x +[0-9.]+, [0-9.]+x' <<<"$table" ||
+  wrong "swap-in-pools has the memory and the time of each pool"
+grep -Eq '^2,000 at random +2000 +[0-9]+ .*[0-9]p$' <<<"$table" ||
   wrong "swap-in-pools has a row for tensors at random, and the pages that paged maps"
 table=$("$run" --quick faq) || wrong "the answers of docs/faq.md are measured"
+fits faq "$table"
+table=$(sed -E ':join; N; $!b join; s/\n {34}/ /g' <<<"$table")  # figures that go on in the next line
 mapfile -t questions < <(sed -n 's/^## \(.*?\)$/\1/p' "${run%/*}/../docs/faq.md")
 ((${#questions[@]} == 9)) || wrong "docs/faq.md has nine questions, not ${#questions[@]}"
 for number in "${!questions[@]}"; do
@@ -83,8 +100,9 @@ python3 -B "${run%/*}/faq/faq.py" "$scratch" >"$scratch/out" 2>"$scratch/err" ||
 ((status == 1)) || wrong "a folder without programs exits 1, not $status"
 [[ $(wc -l <"$scratch/err") == 1 ]] || wrong "a folder without programs gets one line"
 table=$("$run" --quick feeding) || wrong "slow and fast readers are measured"
+fits feeding "$table"
 for speed in "half as fast" "as fast" "twice as fast"; do
-  grep -Eq "^$speed +[0-9.]+ ms .*x +<= 1.10x +(met|MISSED) +[0-9.]+ MiB, [0-9.]+ MiB +[0-9.]+ MiB of 64.00 MiB$" \
+  grep -Eq "^$speed +[0-9.]+x +1.10x +(met|MISSED)( +[0-9.]+){6}$" \
     <<<"$table" || wrong "feeding has a row for readers $speed"
 done
 status=0

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 PROGRAMS = {
@@ -20,6 +21,7 @@ PROGRAMS = {
     "weir-faq": "bench/faq/weir-faq",
     "weir-train": "trainer/weir-train",
 }
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}  # in a heading, in seconds
 FINISHED, OUT_OF_MEMORY = 0, 3  # exit codes of weir-train
 # The update passes over all of its 1.6 million weights, however small the batch.
 WIDE = "weir-train wide --device cpu --inputs 100000 --hidden 16 --outputs 16"
@@ -106,8 +108,9 @@ class Runs:
         return dict(re.split(r"\s{2,}", row)[:2] for row in self.text(line).splitlines())
 
     def records(self, line):
-        """Returns the rows of a table with a heading."""
-        heading, *rows = [re.split(r"\s{2,}", row) for row in self.text(line).splitlines()]
+        """Returns the rows of a table with a heading; the legend's lines begin with a space."""
+        lines = [row for row in self.text(line).splitlines() if not row.startswith("  ")]
+        heading, *rows = [re.split(r"\s{2,}", row) for row in lines]
         return [dict(zip(heading, row)) for row in rows]
 
 
@@ -147,10 +150,10 @@ def order(runs, quick, shared):
     def total(name):
         return sum(int(row[name]) for row in rows)
 
-    results = len({row["hash of the results"] for row in rows})
+    results = len({row["results"] for row in rows})
     yield "2 threads, 2 streams", (
-        f"{total('operations')} operations: {total('late for their tensor')} late for their tensor, "
-        f"{total('overtaken by others')} overtaken by others, {total('lost')} lost; "
+        f"{total('operations')} operations: {total('late')} late for their tensor, "
+        f"{total('overtaken')} overtaken by others, {total('lost')} lost; "
         f"{several(results, 'result')} of {len(rows)} runs"
     )
     compared = shared["compared"]
@@ -174,11 +177,13 @@ def barrier(runs, quick, shared):
 def cache(runs, quick, shared):
     length = "--operations 1 --repeats 1" if quick else "--operations 64 --repeats 5"
     rows = runs.records(f"weir-faq cache {length}")
+    unit = next(heading for heading in rows[0] if heading.startswith("time ")).removeprefix("time ")
     by_case = {}
     for row in rows:
-        by_case.setdefault(f"{row['operation']}, {row['batch']}", []).append(row)
+        by_case.setdefault(f"{row['operation']}, {size(int(row['batch KiB']) << 10)}", []).append(row)
     for case, of_case in by_case.items():
-        yield case, "; ".join(f"{row['queued']} queued: {row['time']}" for row in of_case)
+        times = (f"{row['queued']} queued: {duration(float(row[f'time {unit}']) * UNITS[unit])}" for row in of_case)
+        yield case, "; ".join(times)
     if caches():
         yield "caches of a core", caches()
     counted = not rows[0]["cache misses"].startswith("not counted")
@@ -287,6 +292,12 @@ QUESTIONS = {
 }
 
 
+def shown(case, figures):
+    """Returns the lines of a case, within 100 columns. Its figures stand under each other."""
+    return textwrap.fill(f"{case:<30}  {figures}", 100, initial_indent="  ", subsequent_indent=" " * 34,
+                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
+
+
 def main(words):
     if not words or words[0].startswith("-") or words[1:] not in ([], ["--quick"]):
         print(__doc__, file=sys.stderr)
@@ -298,7 +309,7 @@ def main(words):
         for number, (question, measure) in enumerate(QUESTIONS.items(), 1):
             print(f"{number} {question}")
             for case, figures in measure(runs, quick, shared):
-                print(f"  {case:<30}  {figures}", flush=True)
+                print(shown(case, figures), flush=True)
             commands += [f"{number} {line}" for line in runs.commands]
             runs.commands.clear()
     print("\n".join(["", "command lines, by question:"] + commands))

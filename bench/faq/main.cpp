@@ -4,8 +4,10 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/error.hpp"
@@ -17,15 +19,13 @@
 #include "tools/program/command_line.hpp"
 #include "tools/program/median.hpp"
 #include "tools/program/numbers.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/program/run_main.hpp"
 #include "tools/program/standard_streams.hpp"
-#include "tools/program/table.hpp"
 #include "tools/timeline/begin.hpp"
 
 namespace weir::bench {
 namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
 
 constexpr std::array<Policy, 4> kPolicies{Policy::kUnbounded, Policy::kBackstop, Policy::kThrottled,
                                           Policy::kBarrier};
@@ -79,7 +79,7 @@ int print_made_run(const Flags& flags) {
   const MadeRunFigures figures = run_made(times, policy, batches);
   if (recorder != nullptr) (void)recorder->finish();
   const double each = static_cast<double>(figures.time.count()) / static_cast<double>(batches);
-  std::fputs(format_table({{"policy", flags.policy},
+  std::fputs(format_facts({{"policy", flags.policy},
                            {"batches", flags.batches},
                            {"time of a batch", format_nanoseconds(each)},
                            {"copying", share(figures.copying, figures.time)},
@@ -90,12 +90,29 @@ int print_made_run(const Flags& flags) {
   return 0;
 }
 
+std::string order_table(const std::vector<std::pair<Policy, OrderFigures>>& rows) {
+  const auto counts = [&](std::uint64_t OrderFigures::*count) {
+    return cells_of(rows, [&](const auto& row) { return std::to_string(row.second.*count); });
+  };
+  ReportTable table;
+  table
+      .words({"policy", "how the frontends are held back"},
+             cells_of(rows, [](const auto& row) { return std::string(to_string(row.first)); }))
+      .numbers({"late", "operations that ran before an earlier one of their tensor"},
+               counts(&OrderFigures::late))
+      .numbers({"lost", "that did not run"}, counts(&OrderFigures::lost))
+      .numbers({"overtaken", "by one of another tensor"}, counts(&OrderFigures::overtaken))
+      .numbers({"operations", "in all"}, counts(&OrderFigures::operations))
+      .words({"results", "their hash"},
+             cells_of(rows, [](const auto& row) { return format_hex(row.second.hash, 16); }));
+  return table.format(false);
+}
+
 /// Returns 1 if an order was not kept.
 int print_order(const Flags& flags) {
   const std::uint64_t batches = whole("--batches", flags.batches, 1, 2000);  // all may be queued
   const std::uint64_t repeats = whole("--repeats", flags.repeats, 1, 100);
-  Rows rows{{"policy", "operations", "late for their tensor", "overtaken by others", "lost",
-             "hash of the results"}};
+  std::vector<std::pair<Policy, OrderFigures>> rows;
   std::set<std::uint64_t> hashes;
   std::uint64_t wrong = 0;
   for (std::uint64_t i = 0; i < repeats; ++i) {
@@ -103,12 +120,10 @@ int print_order(const Flags& flags) {
       const OrderFigures figures = run_order(policy, batches);
       hashes.insert(figures.hash);
       wrong += figures.late + figures.lost;
-      rows.push_back({std::string(to_string(policy)), std::to_string(figures.operations),
-                      std::to_string(figures.late), std::to_string(figures.overtaken),
-                      std::to_string(figures.lost), format_hex(figures.hash, 16)});
+      rows.emplace_back(policy, figures);
     }
   }
-  std::fputs(format_table(rows, "lrrrrl").c_str(), stdout);
+  std::fputs(order_table(rows).c_str(), stdout);
   if (wrong == 0 && hashes.size() == 1) return 0;
   std::fputs("weir-faq: an order was not kept\n", stderr);
   return 1;
@@ -118,13 +133,43 @@ std::string miss_text(const CacheFigures& figures) {
   return figures.misses ? format_number(*figures.misses, 0) : "not counted: " + figures.refusal;
 }
 
+/// The median of the runs of one case.
+struct CacheRow {
+  CacheCase what{};
+  double seconds = 0;
+  double ratio = 0;  ///< to the same with one batch queued
+  std::string misses;
+};
+
+std::string cache_table(const std::vector<CacheRow>& rows) {
+  ReportTable table;
+  table
+      .words({"operation", "on each batch"},
+             cells_of(rows,
+                      [](const CacheRow& row) {
+                        return std::string(row.what.operation == CacheOperation::kAdd ? "add"
+                                                                                      : "product");
+                      }))
+      .bytes({"batch", "its size"},
+             cells_of(rows, [](const CacheRow& row) { return std::optional(row.what.batch); }))
+      .numbers({"queued", "batches queued before it"},
+               cells_of(rows, [](const CacheRow& row) { return std::to_string(row.what.depth); }))
+      .times({"time", "of an operation, median"},
+             cells_of(rows, [](const CacheRow& row) { return std::optional(1e9 * row.seconds); }))
+      .numbers({"to 1 queued", "that over the time with one batch queued"},
+               cells_of(rows, [](const CacheRow& row) { return format_number(row.ratio, 2); }))
+      .words({"cache misses", "of an operation"},
+             cells_of(rows, [](const CacheRow& row) { return row.misses; }), Long::kCut);
+  return table.format(false);
+}
+
 int print_cache(const Flags& flags) {
   constexpr std::array<std::uint64_t, 4> kDepths{1, 4, 16, 64};
   const std::uint64_t operations = whole("--operations", flags.operations, 1, 100'000);
   const std::uint64_t repeats = whole("--repeats", flags.repeats, 1, 100);
   reserve_blas_memory();
   set_blas_threads(1);
-  Rows rows{{"operation", "batch", "queued", "time", "to 1 queued", "cache misses"}};
+  std::vector<CacheRow> rows;
   for (const CacheOperation operation : {CacheOperation::kAdd, CacheOperation::kProduct}) {
     for (const Bytes batch : {kib(64), mib(1)}) {
       std::array<std::vector<double>, kDepths.size()> times;
@@ -140,13 +185,14 @@ int print_cache(const Flags& flags) {
       const double one = median(times.front());
       for (std::size_t at = 0; at < kDepths.size(); ++at) {
         const double here = median(times.at(at));
-        rows.push_back({operation == CacheOperation::kAdd ? "add" : "product", format_bytes(batch),
-                        std::to_string(kDepths.at(at)), format_nanoseconds(1e9 * here),
-                        format_number(here / one, 2), miss_text(last.at(at))});
+        rows.push_back({.what = {.operation = operation, .batch = batch, .depth = kDepths.at(at)},
+                        .seconds = here,
+                        .ratio = here / one,
+                        .misses = miss_text(last.at(at))});
       }
     }
   }
-  std::fputs(format_table(rows, "llrrrr").c_str(), stdout);
+  std::fputs(cache_table(rows).c_str(), stdout);
   return 0;
 }
 

@@ -4,9 +4,14 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "tools/program/median.hpp"
-#include "tools/program/table.hpp"
+#include "tools/program/numbers.hpp"
+#include "tools/program/report_table.hpp"
+#include "tools/program/units.hpp"
 
 namespace weir::bench {
 namespace {
@@ -27,15 +32,23 @@ std::string key_of(const std::string& benchmark, const std::string& counter) {
   return counter.empty() ? benchmark : benchmark + " " + counter;
 }
 
-std::string value(const Row& row, double ns) {
-  if (!row.counter.empty()) return format_three_digits(ns) + " " + row.counter;
-  return row.rate.empty() ? format_nanoseconds(ns) : format_three_digits(1e9 / ns) + " " + row.rate;
+/// Returns a benchmark's name as shown: one thread goes without saying.
+std::string shown(std::string name) {
+  constexpr std::string_view kAlone = "/threads:1";
+  if (name.ends_with(kAlone)) name.resize(name.size() - kAlone.size());
+  return name;
 }
 
-/// Returns the name of the row's peer without the figure's own name: `jemalloc`.
+/// Returns the name of the row's peer without the parts that it shares with the figure's own name:
+/// `jemalloc`, `live:10`.
 std::string against_of(const Row& row) {
-  const std::string own = row.figure + "/";
-  return row.against.starts_with(own) ? row.against.substr(own.size()) : row.against;
+  std::size_t begin = row.against.starts_with(row.figure + "/") ? row.figure.size() + 1 : 0;
+  const std::string own = shown(row.figure);
+  const std::string other = shown(row.against);
+  for (std::size_t at = 0; at < own.size() && at < other.size() && own[at] == other[at]; ++at) {
+    if (own[at] == '/') begin = std::max(begin, at + 1);
+  }
+  return other.substr(begin);
 }
 
 /// `+12.3 ns`.
@@ -46,23 +59,56 @@ std::string more(double ns) { return (ns < 0 ? "-" : "+") + format_nanoseconds(s
 std::array<std::string, 2> verdict(const Row& row, double ns, double other) {
   const double ratio = other > 0 ? ns / other : 0;
   std::string targets;
-  std::string difference;
   bool met = true;
+  const auto add = [&](const std::string& target, bool is_met) {
+    targets += (targets.empty() ? "" : ", ") + target;
+    met = met && is_met;
+  };
   if (row.most_ns > 0) {
-    targets = "<= " + value({.counter = row.counter}, row.most_ns);
-    met = ns <= row.most_ns;
+    add(row.counter.empty() ? format_nanoseconds(row.most_ns)
+                            : format_three_digits(row.most_ns) + " " + row.counter,
+        ns <= row.most_ns);
   }
   if (row.most_ratio > 0 && ratio > 0) {
-    targets += (targets.empty() ? "<= " : ", <= ") + format_three_digits(row.most_ratio) + "x";
-    met = met && ratio <= row.most_ratio;
+    add(format_three_digits(row.most_ratio) + "x", ratio <= row.most_ratio);
   }
   if (row.most_more_ns > 0 && other > 0) {
-    targets += (targets.empty() ? "<= " : ", <= ") + more(row.most_more_ns);
-    met = met && ns - other <= row.most_more_ns;
+    add(more(row.most_more_ns), ns - other <= row.most_more_ns);
   }
-  if (other > 0 && (row.most_more_ns > 0 || row.shows_more)) difference = more(ns - other);
-  const std::string word = targets.empty() ? "" : met ? "met" : "MISSED";
-  return {targets, word + (word.empty() || difference.empty() ? "" : ", ") + difference};
+  return {targets, targets.empty() ? "" : met ? "met" : "MISSED"};
+}
+
+/// Returns the ratio to the other, or how much more it is, if that is what the row shows.
+std::string to_peer(const Row& row, double ns, double other) {
+  if (row.most_more_ns > 0 || row.shows_more) return more(ns - other);
+  return format_three_digits(ns / other) + "x";
+}
+
+/// The figures of a row in one unit: median, least, most, and the peer's median.
+struct Figures {
+  std::string unit;
+  std::array<std::string, 4> cells;
+};
+
+Figures figures_of(const Row& row, const Spread& own, std::optional<double> other) {
+  const std::array<std::optional<double>, 4> values{own.median, own.least, own.most, other};
+  Figures figures;
+  if (row.counter.empty() && row.rate.empty()) {
+    const UnitColumn column = times_in_one_unit(values);
+    figures.unit = column.unit;
+    std::ranges::copy(column.cells, figures.cells.begin());
+    return figures;
+  }
+  figures.unit = row.counter.empty() ? row.rate : row.counter;
+  const bool is_rate = row.counter.empty();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::optional<double>& value = values.at(i);
+    figures.cells.at(i) =
+        value ? format_three_digits(is_rate ? 1e9 / *value : *value) : std::string("-");
+  }
+  // The longest time is the least rate.
+  if (is_rate) std::swap(figures.cells[1], figures.cells[2]);
+  return figures;
 }
 
 }  // namespace
@@ -79,35 +125,57 @@ void Table::ReportRuns(const std::vector<Run>& runs) {
   }
 }
 
-std::vector<std::string> Table::cells(const Row& row) const {
-  const Spread own = spread_of(times_.at(key_of(row.figure, row.counter)));
-  const std::string spread =
-      !row.counter.empty() ? format_three_digits(own.least) + " - " + format_three_digits(own.most)
-      : row.rate.empty()
-          ? format_nanoseconds(own.least) + " - " + format_nanoseconds(own.most)
-          : format_three_digits(1e9 / own.most) + " - " + format_three_digits(1e9 / own.least);
-  std::vector<std::string> cells{row.figure, value(row, own.median), spread};
-  double others = 0;
-  const auto other = times_.find(key_of(row.against, row.counter));
-  if (other != times_.end()) {
-    others = spread_of(other->second).median;
-    cells.insert(cells.end(), {against_of(row), value(row, others),
-                               format_three_digits(own.median / others) + "x"});
-  } else {
-    cells.resize(cells.size() + 3);
+/// The cells of one line.
+struct Table::Line {
+  const Row* row;
+  Figures figures;
+  std::string against{};
+  std::string to_peer{};
+  std::string targets;
+  std::string met;
+};
+
+std::vector<Table::Line> Table::lines() const {
+  std::vector<Line> lines;
+  for (const Row& row : rows_) {
+    if (times_.count(row.figure) == 0) continue;
+    const Spread own = spread_of(times_.at(key_of(row.figure, row.counter)));
+    const auto found = times_.find(key_of(row.against, row.counter));
+    const std::optional<double> other =
+        found == times_.end() ? std::nullopt : std::optional(spread_of(found->second).median);
+    const auto [targets, met] = verdict(row, own.median, other.value_or(0));
+    Line line{.row = &row, .figures = figures_of(row, own, other), .targets = targets, .met = met};
+    if (other) {
+      line.against = against_of(row);
+      line.to_peer = to_peer(row, own.median, *other);
+    }
+    lines.push_back(std::move(line));
   }
-  const auto [targets, met] = verdict(row, own.median, others);
-  cells.insert(cells.end(), {targets, met});
-  return cells;
+  return lines;
 }
 
 void Table::Finalize() {
-  std::vector<std::vector<std::string>> lines{
-      {"figure", "median", "spread", "against", "its median", "ratio", "target", ""}};
-  for (const Row& row : rows_) {
-    if (times_.count(row.figure) != 0) lines.push_back(cells(row));
-  }
-  std::fputs(format_table(lines, "lrrlrrll").c_str(), stdout);
+  const std::vector<Line> lines = this->lines();
+  const auto figure = [&](std::size_t which) {
+    return cells_of(lines, [which](const Line& line) { return line.figures.cells.at(which); });
+  };
+  const auto texts = [&](std::string Line::*text) {
+    return cells_of(lines, [text](const Line& line) { return line.*text; });
+  };
+  ReportTable table;
+  table
+      .words({"figure", "what is measured"},
+             cells_of(lines, [](const Line& line) { return shown(line.row->figure); }), Long::kCut)
+      .numbers({"median", "of the repetitions"}, figure(0))
+      .words({"unit", "of it"}, cells_of(lines, [](const Line& line) { return line.figures.unit; }))
+      .numbers({"least", "of them", Shown::kWide}, figure(1))
+      .numbers({"most", "of them", Shown::kWide}, figure(2))
+      .numbers({"to peer", "times the peer's time, or that much more"}, texts(&Line::to_peer))
+      .words({"peer", "measured in the same run"}, texts(&Line::against), Long::kCut)
+      .numbers({"its median", "the peer's", Shown::kWide}, figure(3))
+      .words({"at most", "the target"}, texts(&Line::targets))
+      .words({"verdict", "whether it is met"}, texts(&Line::met));
+  std::fputs(table.format(wide_).c_str(), stdout);
   for (const auto& [topic, line] : notes_) {
     const auto ran = times_.lower_bound(topic + "/");
     if (ran != times_.end() && ran->first.starts_with(topic + "/")) std::puts(line.c_str());

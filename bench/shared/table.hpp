@@ -28,6 +28,8 @@ struct Row {
 /// Collects Google Benchmark's measurements and prints the rows whose benchmarks ran.
 class Table final : public benchmark::BenchmarkReporter {
  public:
+  /// Prints all columns, and cuts nothing to fit 100 columns.
+  void show_wide() { wide_ = true; }
   void add(Row row) { rows_.push_back(std::move(row)); }
   /// Adds a line under the table if a benchmark of `topic` ran.
   void note(std::string topic, std::string line) {
@@ -39,8 +41,10 @@ class Table final : public benchmark::BenchmarkReporter {
   void Finalize() override;
 
  private:
-  [[nodiscard]] std::vector<std::string> cells(const Row& row) const;
+  struct Line;
+  [[nodiscard]] std::vector<Line> lines() const;
 
+  bool wide_ = false;
   std::vector<Row> rows_;
   std::vector<std::pair<std::string, std::string>> notes_;  ///< topic and line
   std::map<std::string, std::vector<double>> times_;  ///< ns of each repetition, and "NAME COUNTER"

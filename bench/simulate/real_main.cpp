@@ -16,9 +16,9 @@
 #include "tools/program/median.hpp"
 #include "tools/program/numbers.hpp"
 #include "tools/program/output_file.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/program/run_main.hpp"
 #include "tools/program/standard_streams.hpp"
-#include "tools/program/table.hpp"
 
 namespace weir::simulate {
 namespace {
@@ -31,6 +31,7 @@ struct Flags {
   std::string rounds = "3";
   std::string seed = "1";
   std::string record;
+  bool wide = false;
 };
 
 struct Options {
@@ -158,40 +159,82 @@ struct Summaries {
 
   [[nodiscard]] std::string text() const {
     return "rows within " + format_number(Summary::kWithin, 0) + "%: time " + time.text() +
-           ", held " + held.text() + ", peak " + peak.text() + "\n";
+           ", held " + held.text() + ", peak " + peak.text();
   }
 };
 
-/// Adds the real figure, the predicted one and by how many percent that is off.
-void add_cells(std::vector<std::string>& cells, const std::vector<double>& real,
-               const std::vector<double>& predicted, std::string (*format)(double),
-               std::initializer_list<Summary*> summaries) {
-  const double off = 100 * (median(predicted) / median(real) - 1);
-  for (Summary* summary : summaries) summary->add(off);
-  for (const auto* figure : {&real, &predicted}) cells.push_back(format(median(*figure)));
-  cells.push_back(format_number(off, 1));
+/// The medians of a figure, and by how many percent the prediction is off.
+struct Pair {
+  double real = 0;
+  double predicted = 0;
+  [[nodiscard]] double off() const { return 100 * (predicted / real - 1); }
+};
+
+Pair pair_of(const std::vector<double>& real, const std::vector<double>& predicted) {
+  return {median(real), median(predicted)};
 }
 
-void print(const Workload& workload, const std::vector<Row>& rows, Summaries& all) {
-  std::vector<std::vector<std::string>> table{{"workload", "budget", "policy", "real ms",
-                                               "predicted", "off by %", "real held", "predicted",
-                                               "off by %", "real peak", "predicted", "off by %"}};
-  const auto size = [](double bytes) {
-    return format_bytes(Bytes{static_cast<std::uint64_t>(bytes)});
+/// A line of the table.
+struct Line {
+  std::string budget;
+  std::string policy;
+  Pair ms;
+  Pair held;
+  Pair peak;
+};
+
+/// Adds by how much the prediction of a figure is off, and for a wide table the figure itself.
+void add_pair(ReportTable& table, const std::vector<Line>& lines, Pair Line::*pair,
+              const std::string& name, const std::string& meaning) {
+  const auto sizes = [&](double Pair::*figure) {
+    return cells_of(lines, [&](const Line& line) {
+      return std::optional(Bytes{static_cast<std::uint64_t>(line.*pair.*figure)});
+    });
   };
-  Summaries own;
-  for (const Row& row : rows) {
-    const auto& [ms, held, peak] = row.real;
-    std::vector<std::string> cells{std::string(workload.name),
-                                   row.policy->has_budget ? row.budget->name : "",
-                                   std::string(row.policy->name)};
-    add_cells(cells, ms, row.predicted.ms, [](double time) { return format_number(time, 1); },
-              {&own.time, &all.time});
-    add_cells(cells, held, row.predicted.held, size, {&own.held, &all.held});
-    add_cells(cells, peak, row.predicted.peak, size, {&own.peak, &all.peak});
-    table.push_back(std::move(cells));
+  table.numbers(
+      {name + " off %", "by how much the predicted " + meaning + " is off"},
+      cells_of(lines, [&](const Line& line) { return format_number((line.*pair).off(), 1); }));
+  if (pair == &Line::ms) {
+    const auto times = [&](double Pair::*figure) {
+      return cells_of(lines,
+                      [&](const Line& line) { return std::optional(1e6 * (line.*pair.*figure)); });
+    };
+    table.times({"real " + name, "measured"}, times(&Pair::real));
+    table.times({"predicted " + name, "simulated", Shown::kWide}, times(&Pair::predicted));
+    return;
   }
-  std::fputs((format_table(table, "lllrrrrrrrrr") + own.text() + "\n").c_str(), stdout);
+  table.bytes({"real " + name, "measured"}, sizes(&Pair::real));
+  table.bytes({"predicted " + name, "simulated", Shown::kWide}, sizes(&Pair::predicted));
+}
+
+void print(const Workload& workload, const std::vector<Row>& rows, Summaries& all, bool wide) {
+  Summaries own;
+  std::vector<Line> lines;
+  for (const Row& row : rows) {
+    lines.push_back({.budget = row.policy->has_budget ? row.budget->name : "-",
+                     .policy = std::string(row.policy->name),
+                     .ms = pair_of(row.real.ms, row.predicted.ms),
+                     .held = pair_of(row.real.held, row.predicted.held),
+                     .peak = pair_of(row.real.peak, row.predicted.peak)});
+    for (Summaries* sums : {&own, &all}) {
+      sums->time.add(lines.back().ms.off());
+      sums->held.add(lines.back().held.off());
+      sums->peak.add(lines.back().peak.off());
+    }
+  }
+  ReportTable table;
+  table
+      .words({"policy", "of " + std::string(workload.name)},
+             cells_of(lines, [](const Line& line) { return line.policy; }), Long::kCut)
+      .words({"budget", "in least budgets, or a size"},
+             cells_of(lines, [](const Line& line) { return line.budget; }), Long::kCut);
+  add_pair(table, lines, &Line::ms, "time", "time");
+  add_pair(table, lines, &Line::held, "held", "most memory in use");
+  add_pair(table, lines, &Line::peak, "peak", "most memory taken");
+  std::fputs(
+      (std::string(workload.name) + "\n" + table.format(wide) + wrapped(own.text(), 2) + "\n")
+          .c_str(),
+      stdout);
   std::fflush(stdout);
 }
 
@@ -208,6 +251,7 @@ int run_program(int argc, char** argv) {
   line.add("--rounds", flags.rounds, Value("N"),
            "rounds over all rows of a workload; medians are shown");
   line.add("--seed", flags.seed, Value("N"), "seed of sizes");
+  line.add("--wide", flags.wide, "show all columns, and cut nothing to fit 100 columns");
   line.add("--record", flags.record, Value("FILE"), "write the jitter, for weir-simulate --jitter");
   line.set_page("docs/simulate.md");
   line.set_footer(
@@ -224,11 +268,11 @@ int run_program(int argc, char** argv) {
     std::vector<Row> rows = rows_of(*workload, options);
     if (rows.empty()) continue;
     for (std::uint64_t i = 0; i < options.rounds; ++i) run_round(*workload, rows, samples);
-    print(*workload, rows, summaries);
+    print(*workload, rows, summaries, flags.wide);
   }
   if (summaries.time.rows == 0)
     throw UsageError("--budget: below the least budget of each workload");
-  std::fputs(("all workloads: " + summaries.text()).c_str(), stdout);
+  std::fputs(wrapped("all workloads: " + summaries.text(), 2).c_str(), stdout);
   if (record) record->commit(format_jitter(samples.distributions()));
   return 0;
 }

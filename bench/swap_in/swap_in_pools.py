@@ -178,30 +178,41 @@ def replay(weir, lines, capacity):
         return {pool["pool"]: pool for pool in json.loads(out.read_text())["traces"][0]["pools"]}
 
 
-def cell(pool, best):
+def calls(pool):
     if not pool["completed"]:
         return "out of memory"
-    calls = str(pool["driver_calls"])
-    if pool["mapped_pages"]:
-        calls += f" + {pool['mapped_pages']}p"
+    mapped = f" + {pool['mapped_pages']}p" if pool["mapped_pages"] else ""
+    return f"{pool['driver_calls']}{mapped}"
+
+
+def cost(pool, best):
+    if not pool["completed"]:
+        return "out of memory"
     held = pool["peak_reserved_bytes"] / pool["peak_requested_bytes"]
-    return f"{calls}, {held:.2f}, {pool['ns_per_operation'] / best:.1f}x"
+    return f"{held:.2f}, {pool['ns_per_operation'] / best:.1f}x"
+
+
+def show(rows):
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
 
 
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     weir = pathlib.Path(sys.argv[1], "tools/weir/weir")
-    print("calls of the driver (+ pages mapped), peak reserved / peak requested, time / the best's\n")
-    rows = [["requests", "number"] + POOLS]
+    costs = [["requests", *POOLS]]
+    made = [["requests", "number", *POOLS]]
     for name, lines in streams("--quick" in sys.argv[2:]):
         found = list(replay(weir, lines, peak(lines) * 3 // 2).values())
         times = [pool["ns_per_operation"] for pool in found if pool["completed"]]
-        cells = [cell(pool, min(times, default=1)) for pool in found]
-        rows.append([name, str(len(lines))] + cells)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+        costs.append([name, *(cost(pool, min(times, default=1)) for pool in found)])
+        made.append([name, str(len(lines)), *(calls(pool) for pool in found)])
+    show(costs)
+    print("  of each pool: peak reserved over peak requested, and time over the best pool's.\n")
+    show(made)
+    print("  number: of the requests; of each pool: calls of the driver + pages mapped.")
 
 
 if __name__ == "__main__":

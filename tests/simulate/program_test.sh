@@ -34,7 +34,9 @@ grep -q 'run-ahead target (ms)' "$scratch/t.svg" || wrong "--svg-of target shows
 "$simulate" --batches 10 --workload bursts --budget 4 --json - | head -c 1 | grep -q '{' ||
   wrong "--json - prints JSON alone"
 
-"$real" --workload steady-2ms --budget 4 --policy throttled --rounds 1 --record "$scratch/jitter" >"$scratch/real"
+"$real" --workload steady-2ms --budget 4 --policy throttled --rounds 1 --record "$scratch/jitter" >"$scratch/printed"
+sed -E ':join; N; $!b join; s/\n  ([^ ])/ \1/g' "$scratch/printed" >"$scratch/real"  # one line each
+(($(awk 'length > 100' "$scratch/printed" "$scratch/table" | wc -l) == 0)) || wrong "tables fit 100 columns"
 grep -q '^all workloads: rows within 3%: time [01] of 1 (worst .*), held [01] of 1 .*, peak [01] of 1 ' "$scratch/real" ||
   wrong "weir-simulate-real sums up its rows"
 for delay in wake_up host submit copy device; do

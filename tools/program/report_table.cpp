@@ -148,15 +148,17 @@ struct Laid {
 };
 
 /// Narrows the columns with long text, the widest first, until the table fits or they are short.
+/// The first column says what a row is about: it is narrowed last.
 void narrow(std::vector<std::size_t>& widths, const std::vector<Long>& texts, std::size_t most) {
-  const auto excess = [&] { return sum_of(widths) - std::min(sum_of(widths), most); };
-  while (excess() > 0) {
-    std::size_t widest = widths.size();
-    for (std::size_t c = 0; c < widths.size(); ++c) {
-      const bool may = texts[c] != Long::kKeep && widths[c] > kLeastText;
-      if (may && (widest == widths.size() || widths[c] > widths[widest])) widest = c;
+  const auto may_narrow = [&](std::size_t column) {
+    return texts[column] != Long::kKeep && widths[column] > kLeastText;
+  };
+  while (sum_of(widths) > most) {
+    std::size_t widest = 0;
+    for (std::size_t c = 1; c < widths.size(); ++c) {
+      if (may_narrow(c) && (widest == 0 || widths[c] > widths[widest])) widest = c;
     }
-    if (widest == widths.size()) return;
+    if (!may_narrow(widest)) return;
     --widths[widest];
   }
 }

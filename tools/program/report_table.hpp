@@ -48,8 +48,8 @@ class ReportTable {
 
   /// Returns the table, and below it the legend: `heading: meaning; …`. If it is not `wide`,
   /// columns of wide tables are left out and no line has more than `most` columns: long text is cut
-  /// or wrapped, then the columns are folded into tables under each other, which repeat the first
-  /// column. Empty if there are no rows.
+  /// or wrapped, in the first column last, then the columns are folded into tables under each
+  /// other, which repeat the first column. Empty if there are no rows.
   [[nodiscard]] std::string format(bool wide, std::size_t most = kMostColumns) const;
   /// Returns only the table: for several tables of the same columns.
   [[nodiscard]] std::string rows(bool wide, std::size_t most = kMostColumns) const;
