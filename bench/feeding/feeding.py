@@ -17,10 +17,10 @@ import tempfile
 READERS = 2
 MOST_RATIO = 1.1
 SPEEDS = {"half as fast": 2.0, "as fast": 1.0, "twice as fast": 0.5}  # and their time over the device's
-COLUMNS = "readers|ratio|at most||step ms|readers ms|device ms|staging MiB|end MiB|peak MiB"
+COLUMNS = "readers|ratio|most||step ms|readers ms|device ms|staging MiB|end MiB|peak MiB"
 LEGEND = """\
-  ratio: step over the slower of readers and device; step, readers, device: time for a batch;
-  staging: host memory for copies after a quarter of the run, and at its end;
+  ratio: step over the slower of readers and device; most: the target; step, readers, device: time
+  for a batch; staging: host memory for copies after a quarter of the run, and at its end;
   peak: most memory taken from the device, in a budget of {budget} MiB."""
 
 

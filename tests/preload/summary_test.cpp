@@ -8,6 +8,7 @@
 
 #include "allocator/base/version.hpp"
 #include "sample_summary.hpp"
+#include "support/table_checks.hpp"
 #include "tools/preload/summary/bare_json.hpp"
 
 namespace weir::preload {
@@ -125,6 +126,21 @@ TEST(Summary, TextHasALineForEachFigure) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_TRUE(text.ends_with('\n'));
+}
+
+TEST(Summary, TextFitsTheTerminalWhateverTheFiguresAre) {
+  Summary summary = sample_summary();
+  for (DeviceSummary& device : summary.devices) {
+    device.served = device.budget = device.total = gib(16'000) + Bytes{1};
+    device.served_calls = device.batches_marked = 9'999'999'999;
+    device.pool.waits = device.batches.count = 9'999'999'999;
+    device.pool.waited = device.batches.total = std::chrono::hours(10'000);
+    for (Passed& passed : device.passed) {
+      passed.calls = 9'999'999'999;
+      passed.sum = passed.level.peak = gib(16'000) + Bytes{1};
+    }
+  }
+  EXPECT_LE(weir::testing::widest_line(to_text(summary)), 100U) << to_text(summary);
 }
 
 TEST(Summary, AProgramWithoutMarkedBatchesHasNoLinesOfTheirCauses) {
