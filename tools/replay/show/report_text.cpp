@@ -75,8 +75,8 @@ std::string outcome(const Measured& measured) {
 /// The table of one trace.
 class TraceTable {
  public:
-  explicit TraceTable(const TraceResults& result)
-      : rows_(result.measured), peak_(result.peak_requested) {}
+  TraceTable(const TraceResults& result, Bytes capacity)
+      : rows_(result.measured), peak_(result.peak_requested), capacity_(capacity) {}
 
   [[nodiscard]] std::string format(bool wide) const {
     ReportTable table;
@@ -98,6 +98,12 @@ class TraceTable {
   [[nodiscard]] std::vector<std::string> texts(const Text& text) const {
     return cells_of(rows_, [&](const Measured& m) -> std::string { return text(m); });
   }
+  [[nodiscard]] bool takes_all(const Measured& m) const {
+    return is_all(m.figures.peak_reserved, peak_, capacity_);
+  }
+  [[nodiscard]] bool any_takes_all() const {
+    return std::ranges::any_of(rows_, [this](const Measured& m) { return takes_all(m); });
+  }
   /// Some subjects do not report what they hand out.
   static bool counts(const Measured& m) { return m.figures.peak_allocated.count != 0; }
 
@@ -105,10 +111,14 @@ class TraceTable {
     table
         .words({"pool", "the allocator"}, texts([](const Measured& m) { return m.subject; }),
                Long::kCut)
-        .numbers({"x peak", "reserved over the peak requested"},
-                 texts([&](const Measured& m) { return times(m.figures.peak_reserved, peak_); }))
-        .bytes({"reserved", "most memory taken"},
-               sizes([](const Measured& m) { return m.figures.peak_reserved; }));
+        .numbers({"x peak", std::string("reserved over the peak requested") +
+                                (any_takes_all() ? " (all: takes the whole device)" : "")},
+                 texts([&](const Measured& m) {
+                   return takes_all(m) ? "all" : times(m.figures.peak_reserved, peak_);
+                 }))
+        .bytes({"reserved", "most memory taken"}, sizes([&](const Measured& m) {
+                 return takes_all(m) ? std::nullopt : std::optional(m.figures.peak_reserved);
+               }));
     add_least(table);
     table.numbers({"frag %", "1 - allocated / reserved, at their peaks"},
                   texts([](const Measured& m) { return percent(m.figures.fragmentation()); }));
@@ -160,6 +170,7 @@ class TraceTable {
 
   const std::vector<Measured>& rows_;
   const Bytes peak_;
+  const Bytes capacity_;
 };
 
 std::string why(const Score& score) {
@@ -274,7 +285,7 @@ std::string summary_text(std::span<const TraceResults> results, const Setup& set
 std::string results_text(std::span<const TraceResults> results, const Setup& setup, bool wide) {
   std::string text = setup_text(setup) + "\n";
   for (const TraceResults& result : results) {
-    text += "\n" + heading(result) + "\n" + TraceTable(result).format(wide);
+    text += "\n" + heading(result) + "\n" + TraceTable(result, setup.capacity).format(wide);
     std::string outcomes;
     for (const Measured& measured : result.measured) {
       if (measured.figures.refusal) outcomes += wrapped(outcome(measured), 2);
