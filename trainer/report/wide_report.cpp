@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "allocator/base/version.hpp"
@@ -19,6 +20,11 @@ namespace {
 
 using nlohmann::json;
 using run_figures::percent;
+
+/// The legend below the figures of a run; the memory has a table of its own.
+constexpr std::string_view kLegend =
+    "  host staging: host memory for copies; dispatch stalls: how often the program was held back, "
+    "and how long.";
 
 /// Returns `359,125,824`.
 std::string with_commas(std::uint64_t value) {
@@ -374,8 +380,8 @@ std::string format_wide(const WideSettings& settings, const WideResult& result,
                                                ? "out of memory"
                                                : "interrupted"});
   }
-  std::string text = format_facts(rows) + wrapped(run_figures::kLegend, 2) + "\n" +
-                     memory_table(settings, result, wide);
+  std::string text =
+      format_facts(rows) + wrapped(kLegend, 2) + "\n" + memory_table(settings, result, wide);
   for (const timeline::TaskTable& table : timeline.tasks) text += "\n" + task_table(table, wide);
   return text;
 }

@@ -1,6 +1,7 @@
 // `weir-train wide` as its users meet it: data sets, figures, bad input, and a run that is ended in
 // the middle and goes on.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -16,6 +17,7 @@
 #include "kernels/parts/step_state.hpp"
 #include "support/file_size_limit.hpp"
 #include "support/sanitized.hpp"
+#include "support/table_checks.hpp"
 #include "trainer/child_process.hpp"
 #include "trainer/temporary_directory.hpp"
 
@@ -81,6 +83,26 @@ TEST(CliWide, WithoutATimelineKnowsNothingOfHiddenCopies) {
   EXPECT_TRUE(nlohmann::json::parse(child.out)["result"]["copies_hidden"].is_null());
 }
 
+TEST(CliWide, TablesFitTheTerminalAndAWideOneHasAllColumns) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.file("run.pftrace");
+  const Finished child = run_weir_train(wide({"--batches", "3", "--timeline", file}));
+  ASSERT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_LE(widest_line(child.out), 100U) << child.out;
+  expect_legend_of(child.out, "memory of");
+  expect_legend_of(child.out, "time by task, device");
+  const Finished all = run_weir_train(wide({"--batches", "3", "--timeline", file, "--wide"}));
+  for (const char* heading : {"reserved", "awaiting", "cached"}) {
+    EXPECT_THAT(headings_of(all.out, "memory of"),
+                ::testing::Contains(::testing::StartsWith(heading)));
+  }
+  for (const char* heading : {"longest", "moved", "rate"}) {
+    EXPECT_THAT(headings_of(all.out, "time by task, device"),
+                ::testing::Contains(::testing::StartsWith(heading)));
+  }
+  expect_legend_of(all.out, "memory of");
+}
+
 TEST(CliWide, ShowsBothDevicesOfAPlacedFirstLayer) {
   const TemporaryDirectory directory;
   const std::string json = directory.file("figures.json");
@@ -88,10 +110,12 @@ TEST(CliWide, ShowsBothDevicesOfAPlacedFirstLayer) {
       {"--batches", "5", "--first-layer", "cpu", "--first-layer-budget", "32MiB", "--json", json}));
   ASSERT_EQ(child.exit_code, 0) << child.err;
   EXPECT_NE(child.err.find("first-layer=cpu (--first-layer)"), std::string::npos) << child.err;
-  for (const char* part : {"first layer  ", "batches copied to cpu", "copied from cpu to cpu",
-                           "copied back to cpu", "cpu, first layer  32 MiB"}) {
+  for (const char* part :
+       {"first layer  ", "batches copied to cpu", "copied from cpu to cpu", "copied back to cpu"}) {
     EXPECT_NE(child.out.find(part), std::string::npos) << child.out;
   }
+  EXPECT_THAT(child.out, ::testing::ContainsRegex("\nmemory of +peak KiB +budget MiB "));
+  EXPECT_THAT(child.out, ::testing::ContainsRegex("\ncpu, first layer +[0-9.]+ +32 "));
   const auto placed = nlohmann::json::parse(read_file(json))["result"]["first_layer"];
   EXPECT_EQ(placed["device"], "cpu");
   EXPECT_EQ(placed["memory"]["budget_bytes"], 32 << 20);

@@ -100,7 +100,7 @@ std::string info_text(const Info& info, bool wide) {
   const std::string library =
       info.library.value.empty() ? "none (" + info.library.source + ")" : info.library.value;
   return "weir " + std::string(kVersion) + "\nlibrary: " + library + "\n" +
-         wrapped(driver_line(info.driver), 2) + wrapped(info.allocator_line, 2) + "\n" +
+         wrapped(driver_line(info.driver), 2) + wrapped(info.allocator_line, 2) +
          devices_table(info, wide) + "\n" + settings_table(info, wide);
 }
 
