@@ -26,8 +26,8 @@ struct Program {
     line.add_command("two", "the second").add("FILE", names, Value("FILE"), "files").require();
     line.add_command("run", "run a program").take_program();
   }
-  std::optional<int> parse(std::vector<const char*> words) {
-    words.insert(words.begin(), "prog");
+  std::optional<int> parse(std::vector<const char*> words, const char* own = "build/prog") {
+    words.insert(words.begin(), own);
     return line.parse("prog", static_cast<int>(words.size()), words.data());
   }
   std::string refused(const std::vector<const char*>& words) {
@@ -54,6 +54,15 @@ TEST(CommandLine, GoesOnWhereNothingIsWrong) {
   EXPECT_EQ(program.parse({"one", "--name", "x"}), std::nullopt);
   EXPECT_EQ(program.name, "x");
   EXPECT_TRUE(program.flag->given());
+}
+
+TEST(CommandLine, AProgramInsideAnotherIsNamedAsItIsTyped) {
+  Program program;
+  for (const auto& [own, name] :
+       {std::pair{"bin/outer prog", "outer prog"}, {"a b/prog", "prog"}}) {
+    EXPECT_THAT(message_of<UsageError>([&, own = own] { (void)program.parse({"three"}, own); }),
+                HasSubstr(std::string("(see ") + name + " --help)"));
+  }
 }
 
 TEST(CommandLine, AFlagThatIsNotGivenLeavesItsValue) {

@@ -78,6 +78,12 @@ void refuse_empty_values(const Reading& reading) {
   }
 }
 
+/// Returns the name that people type. A program inside another one has two words: weir-gpu train.
+std::string typed_name(const std::string& program, std::string_view own) {
+  own.remove_prefix(own.find_last_of('/') + 1);
+  return own.find(' ') == std::string_view::npos ? program : std::string(own);
+}
+
 }  // namespace
 
 bool Flag::given() const { return entry_->option->count() != 0; }
@@ -248,7 +254,7 @@ void CommandLine::parse_words(const CommandText& text, const std::vector<std::st
 std::optional<int> CommandLine::parse(const std::string& program, int argc,
                                       const char* const* argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
-  const CommandText text = describe(program);
+  const CommandText text = describe(typed_name(program, argv[0]));
   if (!version_.empty() && words.size() == 3 && words[0] == "--manual") {
     return write_manual(text, words[1], words[2]);
   }
