@@ -36,25 +36,35 @@ std::string_view colour_of(std::string_view name) {
   return style == kStyles.end() ? picture::kSky : style->colour;
 }
 
+/// The memory of a pool from its first change to its end, or to that of the recording.
+std::vector<picture::Point> points_of(const timeline::PoolSeries& pool, timeline::Span recorded) {
+  std::vector<timeline::Point> changes = pool.reserved;
+  std::uint64_t end = recorded.end;
+  // The pool's end gives everything back, which says nothing about training.
+  for (; !changes.empty() && changes.back().value == 0; changes.pop_back()) end = changes.back().at;
+  std::vector<picture::Point> points;
+  if (changes.empty()) return points;
+  const std::uint64_t zero = changes.front().at;
+  changes.push_back({std::max(end, changes.back().at), changes.back().value});
+  for (const timeline::Point& change : changes) {
+    points.push_back({static_cast<double>(change.at - zero), static_cast<double>(change.value)});
+  }
+  return points;
+}
+
 /// The recorded memory of the pool that took the most on the device.
 std::vector<picture::Point> reserved_in(const timeline::Timeline& recorded) {
-  std::vector<picture::Point> points;
   for (const timeline::Process& process : recorded.processes) {
     const timeline::Index index(process);
     std::vector<timeline::PoolSeries> all;
     for (const timeline::PoolInfo& pool : index.pools()) {
       all.push_back(timeline::pool_series(index, pool, index.span(), kColumns));
     }
-    const timeline::PoolSeries* const pool = timeline::main_pool(all);
-    if (pool == nullptr || pool->reserved.empty()) continue;
-    const std::uint64_t zero = pool->reserved.front().at;
-    for (const timeline::Point& point : pool->reserved) {
-      points.push_back({static_cast<double>(point.at - zero), static_cast<double>(point.value)});
+    if (const timeline::PoolSeries* const pool = timeline::main_pool(all)) {
+      return points_of(*pool, index.span());
     }
   }
-  // The pool's end gives everything back, which says nothing about training.
-  while (!points.empty() && points.back().value == 0) points.pop_back();
-  return points;
+  return {};
 }
 
 const PolicyFigures* figures_of(const Comparison& comparison, std::string_view name) {
@@ -77,8 +87,7 @@ std::string words_of(const CompareSettings& settings, const Comparison& comparis
   if (figures == nullptr || figures->runs == 0) return curve.name + peak;
   if (curve.name == "reference") {
     const double speed = figures->batches_per_second;
-    return "enough memory, unbounded" + peak + ", " + format_number(speed, speed < 100 ? 1 : 0) +
-           " batches/s";
+    return "enough memory" + peak + ", " + format_number(speed, speed < 100 ? 1 : 0) + " batches/s";
   }
   if (figures->last.outcome != Outcome::kFinished) {
     return curve.name + " in " + format_budget(settings.train.pool.budget.value) + ": " +
@@ -147,7 +156,7 @@ std::string comparison_svg(const CompareSettings& settings, const Comparison& co
   const int top = 62 + kRow * rows;
   const int second = top + kHeight + 44;
   const TrainSettings& train = settings.train;
-  Svg svg = picture::titled(second + kHeight + 52,
+  Svg svg = picture::titled(second + kHeight + 72,
                             "Device memory over time: MLP " + format_widths(train.widths) +
                                 ", batches of " + std::to_string(train.batch_size.value));
   const auto budget = static_cast<double>(
@@ -172,6 +181,9 @@ std::string comparison_svg(const CompareSettings& settings, const Comparison& co
   }
   all.mark(budget, "budget");
   near.mark(budget, "budget");
+  svg.text({picture::kPlotLeft, second + kHeight + 62.0},
+           "Each curve is recorded in a run of its own. Speeds are those of the compared runs.",
+           R"(font-size="11" fill="#555")");
   return svg.finish();
 }
 

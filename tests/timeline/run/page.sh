@@ -145,13 +145,13 @@ done
 weir timeline report pages/barrier.json >"$scratch/barrier"
 weir timeline report pages/unbounded.json >"$scratch/unbounded"
 shown=0
-while read -r site what; do
+while read -r site _ what; do
   shown=$((shown + 1))
-  if ! grep -qE "$site +$what" "$scratch/barrier"; then
+  if ! grep -qE "$site +[0-9.]+ +$what" "$scratch/barrier"; then
     echo "page.sh: the page shows '$site $what', and a report does not"
     failed=1
   fi
-done < <(grep -oE '^ +trainer/[a-z/]+\.cpp:[0-9]+ +[a-z_]+' "$page" | sed 's/\./\\./g')
+done < <(grep -oE '^ +trainer/[a-z/]+\.cpp:[0-9]+ +[0-9.]+ +[a-z_]+' "$page" | sed 's/\./\\./g')
 # The first line: the process, and its summary, of which lost events are a part.
 for report in barrier unbounded; do
   head -n 1 "$scratch/$report" | grep -qE '^weir-train \(process [0-9]+\): .*peak .*; 0 events lost$' || {
@@ -171,8 +171,8 @@ for report in barrier unbounded; do
     failed=1
   fi
 done
-barriers=$(grep -oE '^ +trainer/run/train\.cpp:[0-9]+ +barrier +[0-9]+' "$scratch/barrier" | awk '{ print $3 }')
-if [[ $(grep -oE '^ +trainer/run/train\.cpp:[0-9]+ +barrier +[0-9]+' "$page" | awk '{ print $3 }') != "$barriers" ]]; then
+barriers=$(grep -oE '^ +trainer/run/train\.cpp:[0-9]+ +[0-9.]+ +barrier +[0-9]+' "$scratch/barrier" | awk '{ print $4 }')
+if [[ $(grep -oE '^ +trainer/run/train\.cpp:[0-9]+ +[0-9.]+ +barrier +[0-9]+' "$page" | awk '{ print $4 }') != "$barriers" ]]; then
   echo "page.sh: a report has $barriers barriers, and the page shows another number"
   failed=1
 fi
