@@ -36,6 +36,7 @@ template <typename ValueOf>
 Plot::Columns columns(const Plot& plot, const std::vector<Sample>& series,
                       const ValueOf& value_of) {
   std::vector<Point> points;
+  points.reserve(series.size());
   for (const Sample& sample : series) points.push_back({ns(sample.time), value_of(sample)});
   return plot.columns(points);
 }
@@ -78,10 +79,7 @@ std::string picture_svg(const std::vector<Outcome>& outcomes) {
                               format_bytes(outcomes[i].run.peak) + ", " + throughput(outcomes[i]);
     svg.begin_group(words);
     draw_memory(plot, outcomes[i], colour);
-    draw_key(svg,
-             {kPlotLeft + static_cast<double>(i % 2) * kPlotWidth / 2,
-              48 + static_cast<double>(i / 2) * 18},
-             colour, words);
+    draw_key(svg, picture::key_place(i, 48), colour, words);
     svg.end_group();
   }
   return svg.finish();

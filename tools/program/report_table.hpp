@@ -3,6 +3,7 @@
 // Tables for people: columns in one unit each, at most kMostColumns wide, with a legend. Pure.
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,6 +75,7 @@ class ReportTable {
 template <typename Rows, typename Cell>
 [[nodiscard]] auto cells_of(const Rows& rows, const Cell& cell) {
   std::vector<decltype(cell(*rows.begin()))> cells;
+  cells.reserve(std::size(rows));
   for (const auto& row : rows) cells.push_back(cell(row));
   return cells;
 }

@@ -150,10 +150,9 @@ std::vector<MemoryCurve> record_curves(const CompareSettings& settings, const Co
 
 std::string comparison_svg(const CompareSettings& settings, const Comparison& comparison,
                            const std::vector<MemoryCurve>& curves) {
-  constexpr int kRow = 18;
   constexpr int kHeight = 200;
   const auto rows = static_cast<int>(curves.size() + 1) / 2;
-  const int top = 62 + kRow * rows;
+  const int top = 62 + picture::kKeyHeight * rows;
   const int second = top + kHeight + 44;
   const TrainSettings& train = settings.train;
   Svg svg = picture::titled(second + kHeight + 72,
@@ -174,10 +173,7 @@ std::string comparison_svg(const CompareSettings& settings, const Comparison& co
     const bool cross = ran_out(comparison, curve.name);
     draw_curve(svg, all, curve, cross, words);
     if (curve.name != "reference") draw_curve(svg, near, curve, cross, words);
-    picture::draw_key(svg,
-                      {picture::kPlotLeft + static_cast<double>(i % 2) * picture::kPlotWidth / 2,
-                       50 + static_cast<double>(i / 2) * kRow},
-                      colour_of(curve.name), words);
+    picture::draw_key(svg, picture::key_place(i, 50), colour_of(curve.name), words);
   }
   all.mark(budget, "budget");
   near.mark(budget, "budget");

@@ -249,7 +249,7 @@ TEST(CliData, CompareExits3WhenEveryPolicyRanOut) {
   const Finished child = run_weir_train(
       {"compare", "--small", "--rounds", "1", "--batches", "20", "--budget", "256KiB"});
   EXPECT_EQ(child.exit_code, 3) << child.err;
-  EXPECT_NE(child.out.find(", 1 pair with the reference"), std::string::npos) << child.out;
+  EXPECT_NE(child.out.find(", 1 pair\n  with the reference"), std::string::npos) << child.out;
 }
 
 }  // namespace

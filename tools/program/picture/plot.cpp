@@ -26,6 +26,13 @@ Svg titled(int height, std::string_view title) {
   return svg;
 }
 
+Place key_place(std::size_t number, double top) {
+  const std::size_t row = number / 2;
+  const std::size_t column = number % 2;
+  return {kPlotLeft + static_cast<double>(column) * kPlotWidth / 2,
+          top + static_cast<double>(row) * kKeyHeight};
+}
+
 void draw_key(Svg& svg, Place at, std::string_view colour, std::string_view words) {
   svg.line({at.x, at.y - 4}, {at.x + 22, at.y - 4},
            R"(stroke-width="4" stroke=")" + std::string(colour) + "\"");

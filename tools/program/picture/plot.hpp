@@ -2,6 +2,7 @@
 
 // Curves over time.
 
+#include <cstddef>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,10 @@ struct Point {
 
 /// Returns a document of kWidth with the title at its top.
 [[nodiscard]] Svg titled(int height, std::string_view title);
+
+/// The place of a curve's key: two in a row, each kKeyHeight high, from `top` on.
+inline constexpr int kKeyHeight = 18;
+[[nodiscard]] Place key_place(std::size_t number, double top);
 
 /// Draws the key of a curve: a short line of its colour and the words.
 void draw_key(Svg& svg, Place at, std::string_view colour, std::string_view words);

@@ -46,7 +46,7 @@ Svg::Svg(double width, double height, std::string_view title, int font_size) {
   const std::string size = number(width) + " " + number(height);
   text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\"" + attribute("width", width) +
           attribute("height", height) + " viewBox=\"0 0 " + size +
-          "\" font-family=\"sans-serif\" font-size=\"" + std::to_string(font_size) +
+          R"(" font-family="sans-serif" font-size=")" + std::to_string(font_size) +
           "\" fill=\"#222\">\n<title>" + xml_text(title) + "</title>\n";
   rectangle({0, 0}, width, height, "fill=\"#fff\"");
 }
@@ -79,7 +79,7 @@ void Svg::text(Place at, std::string_view words, std::string_view look) {
 
 void Svg::text_upwards(Place at, std::string_view words) {
   text({0, 0}, words,
-       "text-anchor=\"middle\" transform=\"translate(" + number(at.x) + " " + number(at.y) +
+       R"(text-anchor="middle" transform="translate()" + number(at.x) + " " + number(at.y) +
            ") rotate(-90)\"");
 }
 

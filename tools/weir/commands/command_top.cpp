@@ -91,10 +91,10 @@ Command add_top_command(CommandLine& program) {
       "top", "show the programs under Weir on this machine while they run; q quits");
   const auto flags = std::make_shared<TopFlags>();
   line.set_page("docs/ps.md");
-  line.set_exit_codes({{"0", "finished, or q was pressed"},
+  line.set_exit_codes({{"0", "finished, or q or Ctrl-C was pressed"},
                        {"1", "the terminal cannot be used"},
                        {"2", "bad input"},
-                       {"130", "interrupted"}});
+                       {"128 + N", "signal N ended it"}});
   const Flag once = line.add("--once", flags->once, "print one table and exit");
   line.add("--wide", flags->wide, "with --once: all columns");
   line.add("--every", flags->every, Value("SECONDS"), "the time between two updates").exclude(once);
