@@ -162,8 +162,8 @@ TEST(Cli, JsonHasTheFiguresThatArePrinted) {
   const auto& r = whole["result"];
   const std::string line = child.err.substr(0, child.err.find('\n'));
   for (const auto& [name, setting] : whole["settings"].items()) {
-    const auto text = [&setting](const char* key) { return setting[key].get<std::string>(); };
-    const std::string part = name + "=" + text("value") + " (" + text("source");
+    const std::string part = name + "=" + setting["value"].get<std::string>() + " (" +
+                             setting["source"].get<std::string>();
     EXPECT_NE(line.find(part), std::string::npos) << part << " is missing from " << line;
   }
   EXPECT_GE(whole["settings"].size(), 10U);
