@@ -68,7 +68,7 @@ std::string synopsis(const CommandText& command) {
   return out + "\n";
 }
 
-std::string heading_of(const FlagText& flag) {
+std::string heading_for(const FlagText& flag) {
   std::string text;
   if (flag.is_argument()) return italic(flag.name()) + (flag.several ? "..." : "");
   for (const std::string& name : flag.names) text += (text.empty() ? "" : ", ") + bold(name);
@@ -88,7 +88,7 @@ std::string options_of(const CommandText& command) {
   for (const bool arguments : {true, false}) {
     for (const FlagText& flag : command.flags) {
       if (flag.is_argument() != arguments) continue;
-      text += ".TP\n" + heading_of(flag) + "\n" + escaped(full_help(flag)) + "\n";
+      text += ".TP\n" + heading_for(flag) + "\n" + escaped(full_help(flag)) + "\n";
     }
   }
   return text + paragraph(explain_values(command));

@@ -198,28 +198,28 @@ struct BreakdownRow {
   Breakdown breakdown;
 };
 
-struct Part {
+struct ShownPart {
   const char* heading;
   const char* meaning;
   Bytes Breakdown::*bytes;
 };
-constexpr std::array kParts{
-    Part{"reserved", "all of it", &Breakdown::reserved},
-    Part{"requested", "live, as requested", &Breakdown::requested},
-    Part{"rounding", "handed out beyond that", &Breakdown::rounding},
-    Part{"page ends", "free, beside pages with nothing live", &Breakdown::page_ends},
-    Part{"holes", "free, between live blocks", &Breakdown::holes},
-    Part{"whole pages", "free, on pages with nothing live", &Breakdown::whole_pages}};
+constexpr std::array kShownParts{
+    ShownPart{"reserved", "all of it", &Breakdown::reserved},
+    ShownPart{"requested", "live, as requested", &Breakdown::requested},
+    ShownPart{"rounding", "handed out beyond that", &Breakdown::rounding},
+    ShownPart{"page ends", "free, beside pages with nothing live", &Breakdown::page_ends},
+    ShownPart{"holes", "free, between live blocks", &Breakdown::holes},
+    ShownPart{"whole pages", "free, on pages with nothing live", &Breakdown::whole_pages}};
 
 /// Adds the parts in one unit, because they add up. Returns the unit.
 std::string add_parts(ReportTable& table, const std::vector<BreakdownRow>& rows, bool wide) {
   std::vector<std::optional<Bytes>> all;
-  for (const Part& part : kParts) {
+  for (const ShownPart& part : kShownParts) {
     for (const BreakdownRow& row : rows) all.emplace_back(row.breakdown.*part.bytes);
   }
   const UnitColumn column = in_one_unit(all);
   std::size_t at = 0;
-  for (const Part& part : kParts) {
+  for (const ShownPart& part : kShownParts) {
     table.numbers({part.heading, part.meaning}, cells_of(rows, [&](const BreakdownRow& row) {
                     const auto bytes = static_cast<double>((row.breakdown.*part.bytes).count);
                     const auto page = static_cast<double>(row.breakdown.page.count);
