@@ -85,7 +85,7 @@ std::string first_device(const WideSettings& settings) {
 }
 
 /// The memory of one device of the run.
-struct DeviceMemory {
+struct MemoryOfDevice {
   std::string name;
   MemoryInfo now;
   Bytes reserved_peak;
@@ -93,19 +93,20 @@ struct DeviceMemory {
 };
 
 std::string memory_table(const WideSettings& settings, const WideResult& result, bool wide) {
-  std::vector<DeviceMemory> devices{{settings.train.device.value, result.memory,
-                                     result.run.pool.reserved.peak, result.run.pool.held.peak}};
+  std::vector<MemoryOfDevice> devices{{settings.train.device.value, result.memory,
+                                       result.run.pool.reserved.peak, result.run.pool.held.peak}};
   if (result.placement) {
     devices.push_back({first_device(settings) + ", first layer", result.placement->memory,
                        result.placement->reserved_peak, result.placement->held_peak});
   }
   const auto sizes = [&](const auto& size) {
-    return cells_of(devices, [&](const DeviceMemory& d) { return std::optional<Bytes>(size(d)); });
+    return cells_of(devices,
+                    [&](const MemoryOfDevice& d) { return std::optional<Bytes>(size(d)); });
   };
   ReportTable table;
   table
       .words({"memory of", "the device"},
-             cells_of(devices, [](const DeviceMemory& d) { return d.name; }), Long::kCut)
+             cells_of(devices, [](const MemoryOfDevice& d) { return d.name; }), Long::kCut)
       .bytes({"peak", "most memory taken from it"},
              sizes([](const auto& d) { return d.reserved_peak; }))
       .bytes({"budget", "most that may be taken"}, sizes([](const auto& d) { return d.now.total; }))
