@@ -51,7 +51,8 @@ TEST(WeirDoctor, TextEndsInASentenceAndFitsATerminal) {
   EXPECT_THAT(weir.out, ::testing::Not(HasSubstr("\x1b")));
   std::istringstream lines(weir.out);
   for (std::string line; std::getline(lines, line);) {
-    const bool is_one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
+    constexpr std::size_t kText = 9;  // behind `  fails  `
+    const bool is_one_word = line.size() > kText && line.find(' ', kText) == std::string::npos;
     EXPECT_TRUE(line.size() <= 80 || is_one_word) << line;
   }
 }
