@@ -29,7 +29,7 @@ enum class Long : std::uint8_t {
 /// A table of columns, each with its cells. All columns have the same number of cells.
 class ReportTable {
  public:
-  /// What a column is called and means.
+  /// The heading of a column and its line in the legend.
   struct Name {
     std::string heading;
     std::string meaning;  ///< for the legend; empty: a line of the report says it

@@ -1,4 +1,4 @@
-// What says whose machine it is does not leave it.
+// Names of user and machine are replaced in paths.
 
 #include "tools/weir/doctor/redact.hpp"
 
