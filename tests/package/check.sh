@@ -57,6 +57,7 @@ expected_files() {
   echo share/doc/weir/docs/pictures/timeline_throttled.png
   echo share/doc/weir/docs/results/README.md
   echo share/weir/snapshot_to_csv.py
+  echo share/weir/tools/torch/build
   for page in weir weir-run weir-timeline weir-train weir-train-compare; do
     echo "share/man/man1/$page.1.gz"
   done
@@ -248,16 +249,48 @@ expect_manual() {
 
 check_manual() {
   expect_manual "$installed" "$installed" site-functions
+  python3 -B "$WEIR_SOURCE/tests/program/command_line/programs.py" pages "$installed"/bin/weir{,-train}
 }
 
-# Installed pages link to nothing that is not installed, and show installed paths.
+# Installed pages link to nothing that is not installed, and show installed paths or say that they are of a clone.
 check_pages() {
   python3 -B "$WEIR_SOURCE/tests/package/links.py" "$installed/share/doc/weir"
-  ! grep -rnE 'build/release(-demo)?/(trainer|tools)' "$installed/share/doc/weir" ||
-    fail "installed pages name a build folder"
-  grep -qF "$installed/share/weir/snapshot_to_csv.py" "$installed/share/doc/weir/docs/replay.md" ||
-    fail "replay.md does not say where snapshot_to_csv.py is"
-  "$installed/share/weir/snapshot_to_csv.py" --help >/dev/null
+  python3 -B "$WEIR_SOURCE/tests/package/paths.py" "$WEIR_SOURCE" "$installed/share/doc/weir"
+  expect_scripts "$installed/share/weir" "$installed/share/doc/weir"
+}
+
+# The scripts in $1 run where they are, and the pages in $2 name them there.
+expect_scripts() {
+  local data=$1 pages=$2 file include status=0
+  grep -qF "$data/snapshot_to_csv.py" "$pages/docs/replay.md" || fail "replay.md does not say where snapshot_to_csv.py is"
+  "$data/snapshot_to_csv.py" --help >/dev/null
+  grep -qF "$data/tools/torch/build" "$pages/docs/packages.md" || fail "packages.md does not say where a plug is built"
+  "$data/tools/torch/build" --headers /nowhere --cuda "$data" >"$WEIR_SCRATCH/plug.log" 2>&1 || status=$?
+  ((status == 2)) || fail "a plug of no headers: exit code $status, $(cat "$WEIR_SCRATCH/plug.log")"
+  # All that a plug is made of is there, but for CUDA's headers and PyTorch's.
+  expect_files "$data/tools/torch" plug/install.cpp books/segments.hpp
+  for file in "$data"/tools/torch/{plug,books}/*; do
+    while read -r include; do
+      [[ -e $data/$include ]] || fail "$file includes $include, which is not installed"
+    done < <(sed -n 's/^#include "\(.*\)"$/\1/p' "$file")
+  done
+}
+
+# CMAKE_INSTALL_DATAROOTDIR may be an absolute folder.
+check_absolute_data() {
+  local elsewhere=$WEIR_SCRATCH/elsewhere prefix=$WEIR_SCRATCH/absolute_prefix script
+  rm -rf "$elsewhere" "$prefix"
+  for script in documents manual; do
+    "$CMAKE" -D CMAKE_INSTALL_PREFIX="$prefix" -D WEIR_DATA="$elsewhere" -D WEIR_DOCUMENTS="$elsewhere/doc/weir" \
+      -D WEIR_SOURCE="$WEIR_SOURCE" -D WEIR_SCRATCH="$WEIR_SCRATCH/pages" -D WEIR_MANUAL="$WEIR_BUILD/manual" \
+      -D WEIR_GZIP=gzip -P "$WEIR_SOURCE/tools/cmake/install_$script.cmake" >"$WEIR_SCRATCH/absolute_data.log"
+  done
+  [[ ! -e $prefix ]] || fail "not all is in the absolute folder: $(find "$prefix" -type f)"
+  expect_files "$elsewhere" doc/weir/README.md man/man1/weir-run.1.gz bash-completion/completions/weir \
+    zsh/site-functions/_weir weir/snapshot_to_csv.py
+  expect_scripts "$elsewhere/weir" "$elsewhere/doc/weir"
+  gzip -dc "$elsewhere/man/man1/weir-run.1.gz" | sed 's/\\-/-/g' | grep -qF "$elsewhere/doc/weir/docs/weir-run.md" ||
+    fail "weir-run.1 names its page somewhere else"
 }
 
 # That each compiles alone is seen where they are built. Here all are there that they include: those are

@@ -6,6 +6,7 @@
       WEIR_STANDIN    the folder of the stand-in driver; empty in a build without CUDA
 """
 
+import gzip
 import os
 import pathlib
 import re
@@ -112,6 +113,27 @@ def check_programs():
         assert printed == f"{package()}/{LIBRARIES}/libweir.so\n", printed
     else:
         assert "without a CUDA toolkit" in printed, printed
+
+
+def check_manual():
+    """Where `man` and shells look below an environment; and what the pages name is there."""
+    share = ENVIRONMENT / "share"
+    for name in ("weir", "weir-run", "weir-timeline", "weir-train", "weir-train-compare"):
+        text = gzip.decompress((share / f"man/man1/{name}.1.gz").read_bytes()).decode().replace("\\-", "-")
+        named = re.findall(r"\$VIRTUAL_ENV(/\S+\.md)", text)
+        assert ".SH EXIT STATUS" in text and all((ENVIRONMENT / path[1:]).exists() for path in named), (name, named)
+        assert named or name in ("weir", "weir-timeline", "weir-train"), f"{name} names no page"
+    for name, program in {"weir": WEIR, "weir-train": TRAIN}.items():
+        for shell, path in {"bash": f"bash-completion/completions/{name}", "zsh": f"zsh/site-functions/_{name}"}.items():
+            assert (share / path).read_text() == run(program, "--completion", shell), path
+    run("python3", "-B", SOURCE / "tests/program/command_line/programs.py", "pages",
+        *(package() / "bin" / name for name in ("weir", "weir-train")))
+    pages = share / "doc/weir"
+    run("python3", "-B", SOURCE / "tests/package/links.py", pages)
+    run("python3", "-B", SOURCE / "tests/package/paths.py", SOURCE, pages)
+    for script, page in {"snapshot_to_csv.py": "replay.md", "tools/torch/build": "packages.md"}.items():
+        assert f"$VIRTUAL_ENV/share/weir/{script}" in (pages / "docs" / page).read_text(), page
+        run(share / "weir" / script, "--help")
 
 
 def check_run():

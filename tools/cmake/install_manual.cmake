@@ -1,10 +1,16 @@
 # Installs manual pages and completions. Run by `cmake --install` and cpack; weir_manual sets:
 #
 #   WEIR_MANUAL      the folder in which the programs wrote them
-#   WEIR_DOCUMENTS   the folder of the installed pages, below the prefix
-#   WEIR_DATA        share
+#   WEIR_DOCUMENTS   the folder of the installed pages, below the prefix or absolute
+#   WEIR_DATA        share, below the prefix or absolute
+#   WEIR_NAMED_DATA  how manual pages name it; its path, unless given
 #   WEIR_GZIP        packs manual pages; empty: they stay as they are
-set(_data "${CMAKE_INSTALL_PREFIX}/${WEIR_DATA}")
+cmake_policy(VERSION 3.22)
+cmake_path(ABSOLUTE_PATH WEIR_DATA BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE _data)
+cmake_path(ABSOLUTE_PATH WEIR_DOCUMENTS BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE _documents)
+if(DEFINED WEIR_NAMED_DATA)
+  string(REPLACE "${_data}" "${WEIR_NAMED_DATA}" _documents "${_documents}")
+endif()
 
 # Only here is it known where the pages go. Packed as Debian wants it: without name and time.
 # A folder of its own: two installations may run at once.
@@ -16,7 +22,7 @@ if(NOT _pages)
 endif()
 foreach(_page IN LISTS _pages)
   file(READ "${_page}" _text)
-  string(REPLACE "@DOCUMENTS@" "${CMAKE_INSTALL_PREFIX}/${WEIR_DOCUMENTS}" _text "${_text}")
+  string(REPLACE "@DOCUMENTS@" "${_documents}" _text "${_text}")
   get_filename_component(_name "${_page}" NAME)
   file(WRITE "${_ready}/${_name}" "${_text}")
   if(WEIR_GZIP)

@@ -40,6 +40,28 @@ install(FILES "${PROJECT_SOURCE_DIR}/tools/preload/borders/cuda_resource.hpp"
               "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weir" COMPONENT wheel EXCLUDE_FROM_ALL)
 
+# Manual pages, completions, the pages that they name, and scripts: below share/ of the environment, for which
+# a wheel has a data folder. scikit-build-core names it, to tools/wheel when that packs a finished build.
+add_dependencies(weir_wheel weir_manual)
+install(
+  CODE "set(_weir_share \"${SKBUILD_DATA_DIR}\")
+if(NOT _weir_share)
+  set(_weir_share \"\$ENV{SKBUILD_DATA_DIR}\")
+endif()
+if(NOT _weir_share)
+  message(FATAL_ERROR \"SKBUILD_DATA_DIR is not set: tools/wheel packs the wheel of a build\")
+endif()
+set(WEIR_DATA \"\${_weir_share}/share\")
+set(WEIR_DOCUMENTS \"\${WEIR_DATA}/doc/weir\")
+set(WEIR_NAMED_DATA \"\\\$VIRTUAL_ENV/share\")
+set(WEIR_SOURCE \"${PROJECT_SOURCE_DIR}\")
+set(WEIR_SCRATCH \"${PROJECT_BINARY_DIR}/installed_pages\")
+set(WEIR_MANUAL \"${PROJECT_BINARY_DIR}/manual\")
+set(WEIR_GZIP \"${WEIR_GZIP}\")
+include(\"${CMAKE_CURRENT_LIST_DIR}/install_documents.cmake\")
+include(\"${CMAKE_CURRENT_LIST_DIR}/install_manual.cmake\")"
+  COMPONENT wheel EXCLUDE_FROM_ALL)
+
 # Plugs lie beside libweir.so, whoever built them: this, or tools/torch/build by hand.
 if(TARGET weir_swap_in)
   set(_weir_versions ${WEIR_TORCH_VERSIONS})
@@ -69,8 +91,7 @@ if(TARGET weir_swap_in)
 endif()
 
 # The licenses of what the programs contain, where the system keeps them.
-foreach(package IN ITEMS libcli11-dev libjs-dygraphs libopenblas-dev nlohmann-json3-dev
-                         rapidjson-dev zlib1g-dev)
+foreach(package IN ITEMS libjs-dygraphs libopenblas-dev nlohmann-json3-dev rapidjson-dev zlib1g-dev)
   install(FILES "/usr/share/doc/${package}/copyright" DESTINATION "licenses/${package}"
           COMPONENT wheel EXCLUDE_FROM_ALL OPTIONAL)
 endforeach()
