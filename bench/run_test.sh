@@ -45,6 +45,13 @@ grep -q '^  figure: ' <<<"$table" || wrong "the table has a legend"
 grep -q '^pool/' <<<"$table" && wrong "only what is named is run"
 grep -q '"name": "admission/uncontended' "$scratch/figures.json" || wrong "the JSON has the figure"
 
+for topic in checkpoint swap-in; do
+  [[ $topic != swap-in || -e $1/tools/preload/libweir.so ]] || continue
+  table=$("$run" --quick "$topic") || wrong "$topic is measured"
+  fits "$topic" "$table"
+  grep -Eq "^$topic/[^ ]+ +[0-9.]+" <<<"$table" || wrong "$topic has figures"
+done
+
 table=$("$run" --quick fragmentation)
 grep -Eq '^against paged +[0-9.]+ +[0-9.]+' <<<"$table" || wrong "fragmentation has a row for a pattern"
 fits fragmentation "$table"
