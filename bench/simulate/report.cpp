@@ -38,17 +38,17 @@ class Columns {
   [[nodiscard]] std::string table(bool wide) const {
     ReportTable table;
     table
-        .words({"workload", "see --list"},
+        .words({"workload", "what runs (--list)"},
                texts([](const Outcome& outcome) { return std::string(outcome.workload->name); }),
                Long::kCut)
-        .words({"budget", "least budgets, or a size"},
+        .words({"budget", "in least budgets, or a size"},
                texts([](const Outcome& outcome) { return outcome.budget; }), Long::kCut)
-        .words({"policy", "see --list"},
+        .words({"policy", "what limits it (--list)"},
                texts([](const Outcome& outcome) { return std::string(outcome.policy->name); }),
                Long::kCut)
-        .numbers({"to unbounded", "speed over unbounded's"}, texts([](const Outcome& outcome) {
-                   return format_number(outcome.of_unbounded, 4);
-                 }))
+        .numbers(
+            {"to unbounded", "speed over that of unbounded"},
+            texts([](const Outcome& outcome) { return format_number(outcome.of_unbounded, 4); }))
         .numbers({"to filling", "speed over the fastest run that fills the budget", Shown::kWide},
                  texts([](const Outcome& outcome) { return format_number(outcome.of_filling, 4); }))
         .bytes({"peak", "most memory used"},
@@ -83,11 +83,14 @@ class Columns {
   }
 
   void add_idle(ReportTable& table) const {
-    table.numbers({"throttle %", "of the time idle because of the policy"}, idle(&Idle::throttle))
-        .numbers({"host %", "because of the host", Shown::kWide}, idle(&Idle::host))
-        .numbers({"device %", "because of the device", Shown::kWide}, idle(&Idle::device))
-        .numbers({"memory %", "because of memory", Shown::kWide}, idle(&Idle::memory))
-        .numbers({"warm-up %", "at the beginning", Shown::kWide}, idle(&Idle::warm_up));
+    table
+        .numbers({"throttle %", "share of the time that the device is idle because of the policy"},
+                 idle(&Idle::throttle))
+        .numbers({"host %", "idle because of the host", Shown::kWide}, idle(&Idle::host))
+        .numbers({"device %", "idle between tasks of the device", Shown::kWide},
+                 idle(&Idle::device))
+        .numbers({"memory %", "idle because memory was short", Shown::kWide}, idle(&Idle::memory))
+        .numbers({"warm-up %", "idle in the first 64 batches", Shown::kWide}, idle(&Idle::warm_up));
   }
 
   void add_stalls(ReportTable& table) const {

@@ -47,6 +47,32 @@ TEST(Units, TheLargestSizeThatThereIsFits) {
   EXPECT_THAT(column.cells, ElementsAre("16777216"));
 }
 
+using Columns = std::vector<std::vector<std::optional<double>>>;
+
+/// Returns the first cell of each column, with its unit.
+std::vector<std::string> first_cells(const Columns& columns) {
+  const std::vector<Scale> scales = scales_of(Measure::kBytes, columns);
+  std::vector<std::string> cells;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    cells.push_back(scales[i].format(columns[i].front()) + " " + scales[i].unit);
+  }
+  return cells;
+}
+
+TEST(Units, ComparedColumnsHaveOneUnitAndTheSameDigits) {
+  EXPECT_THAT(first_cells({{0x1p30}, {0x1p29}}), ElementsAre("1.00 GiB", "0.50 GiB"));
+  EXPECT_THAT(first_cells({{122.59 * 0x1p20}, {1.62 * 0x1p20}, {0x1p22}}),
+              ElementsAre("122.59 MiB", "1.62 MiB", "4.00 MiB"));
+  EXPECT_THAT(first_cells({{0x1p20}, {std::nullopt}, {0.0}}),
+              ElementsAre("1 MiB", "- MiB", "0 MiB"));
+}
+
+TEST(Units, AColumnOfMuchSmallerSizesHasItsOwn) {
+  EXPECT_THAT(first_cells({{40 * 0x1p30}, {0x1p20}, {3 * 0x1p20}}),
+              ElementsAre("40 GiB", "1 MiB", "3 MiB"));
+  EXPECT_THAT(first_cells({{0x1p40}, {0x1p20}, {1.0}}), ElementsAre("1 TiB", "1 MiB", "1 B"));
+}
+
 TEST(Units, TimesHaveOneUnitToo) {
   const UnitColumn column = times_in_one_unit(Times{1.5e6, 2.25e5, std::nullopt});
   EXPECT_EQ(column.unit, "ms");

@@ -95,10 +95,23 @@ TEST_F(ReplayMeasure, TheTableHasARowForEachPoolAndSaysWhatWasCut) {
   EXPECT_FALSE(replay::any_refused(results));
 }
 
+TEST_F(ReplayMeasure, ReservedAndLeastMemoryAreComparedInOneUnit) {
+  auto results = replay::measure_all(traces_, candidates_, {.capacity = gib(1)});
+  results.resize(1);
+  for (replay::Measured& m : results.front().measured) {
+    m.figures.peak_reserved = mib(3);
+    m.least->capacity = kib(768);
+  }
+  const std::string text = replay::results_text(results, {"simulated", gib(1), 3});
+  EXPECT_THAT(text, ::testing::ContainsRegex("reserved MiB +x least +least MiB"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("\nnaive .* 3.00 .* 0.75 "));
+  expect_legend_of(text, "pool");
+}
+
 TEST_F(ReplayMeasure, AWideTableHasAllColumns) {
   const auto results = replay::measure_all(traces_, candidates_, {.capacity = gib(1)});
   const std::string text = replay::results_text(results, {"simulated", gib(1), 3}, true);
-  EXPECT_THAT(text, ::testing::ContainsRegex("\npool .*allocated KiB +waste B +largest free % +"
+  EXPECT_THAT(text, ::testing::ContainsRegex("\npool .*allocated KiB +waste KiB +largest free % +"
                                              "reserved there KiB +outcome\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("\nnaive .* 8 +0 +50.0 +8 +completed\n"));
   for (const char* heading : {"maps", "waits", "x peak", "x least", "ns/op", "calls"}) {

@@ -61,6 +61,7 @@ TEST(SimulateReport, TheTableFitsTheTerminalAndAWideOneHasAllColumns) {
     outcome.budget = "18446744073709551615B";
     outcome.run.peak = gib(1024) * 1024 + Bytes{1};
     outcome.run.stalls.p99 = std::chrono::hours(24 * 365);
+    outcome.run.failed = 1;
   }
   const std::string text = table_text(outcomes);
   std::string table;  // the bounds below are sentences
@@ -73,10 +74,12 @@ TEST(SimulateReport, TheTableFitsTheTerminalAndAWideOneHasAllColumns) {
   weir::testing::expect_legend_of(table, "workload");
   const std::string wide = table_text(outcomes, true);
   for (const char* heading : {"to filling", "x two batches", "host %", "device %", "memory %",
-                              "warm-up %", "Jain", "failed", "bounds"}) {
+                              "warm-up %", "failed", "bounds"}) {
     EXPECT_THAT(weir::testing::headings_of(wide, "workload"), ::testing::Contains(heading));
   }
   weir::testing::expect_legend_of(wide, "workload");
+  const std::string several = table_text(outcomes_of("producers-1:1", "4"), true);
+  EXPECT_THAT(weir::testing::headings_of(several, "workload"), ::testing::Contains("Jain"));
 }
 
 TEST(SimulateReport, TheSeriesHasTheRunsPeak) {

@@ -12,6 +12,8 @@
 namespace weir {
 namespace {
 
+std::size_t columns_of_reports = kMostColumns;
+
 constexpr std::size_t kGap = 2;
 constexpr std::size_t kLeastText = 12;  ///< long text is not cut shorter
 
@@ -43,10 +45,40 @@ std::string cut(const std::string& text, std::size_t width) {
   return shorter + "...";
 }
 
+/// Keeps the end of a text.
+std::string tail(std::string_view text, std::size_t width) {
+  if (columns_of(text) <= width) return std::string(text);
+  while (columns_of(text) + 3 > width) {
+    // A character of several bytes goes as a whole.
+    do text.remove_prefix(1);
+    while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0U) == 0x80U);
+  }
+  return "..." + std::string(text);
+}
+
+std::string fit(const std::string& text, std::size_t width, Long how) {
+  if (how == Long::kCut) return cut(text, width);
+  return how == Long::kTail ? tail(text, width) : text;
+}
+
 std::size_t width_of(const std::vector<std::string>& cells, const std::string& heading) {
   std::size_t width = columns_of(heading);
   for (const std::string& cell : cells) width = std::max(width, columns_of(cell));
   return width;
+}
+
+std::vector<std::optional<double>> counts(const std::vector<std::optional<Bytes>>& sizes) {
+  std::vector<std::optional<double>> values;
+  values.reserve(sizes.size());
+  for (const std::optional<Bytes>& size : sizes) {
+    values.push_back(size ? std::optional(static_cast<double>(size->count)) : std::nullopt);
+  }
+  return values;
+}
+
+/// Returns whether no row has anything in this column.
+bool is_empty(const std::vector<std::string>& cells) {
+  return std::ranges::all_of(cells, [](const auto& cell) { return cell.empty() || cell == "-"; });
 }
 
 std::size_t sum_of(std::span<const std::size_t> widths) {
@@ -54,6 +86,12 @@ std::size_t sum_of(std::span<const std::size_t> widths) {
 }
 
 }  // namespace
+
+std::size_t report_columns() noexcept { return columns_of_reports; }
+
+void fit_reports_to(std::size_t columns) noexcept {
+  columns_of_reports = std::clamp(columns, kLeastColumns, kMostColumns);
+}
 
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t most) {
   const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
@@ -84,34 +122,69 @@ std::string format_facts(const std::vector<Fact>& facts, std::size_t most) {
   return text;
 }
 
-void ReportTable::add(Column column) { columns_.push_back(std::move(column)); }
+ReportTable& ReportTable::add(Column column) {
+  columns_.push_back(std::move(column));
+  return *this;
+}
 
 ReportTable& ReportTable::words(Name name, std::vector<std::string> cells, Long text) {
-  add({.name = std::move(name), .cells = std::move(cells), .text = text});
-  return *this;
+  return add({.name = std::move(name), .cells = std::move(cells), .text = text});
 }
 
 ReportTable& ReportTable::numbers(Name name, std::vector<std::string> cells) {
-  add({.name = std::move(name), .cells = std::move(cells), .right = true});
-  return *this;
+  return add({.name = std::move(name), .cells = std::move(cells), .right = true});
 }
 
 ReportTable& ReportTable::bytes(Name name, const std::vector<std::optional<Bytes>>& cells) {
-  UnitColumn column = in_one_unit(cells);
-  if (!column.unit.empty()) name.heading += " " + column.unit;
-  return numbers(std::move(name), std::move(column.cells));
+  return add(
+      {.name = std::move(name), .right = true, .kind = Kind::kBytes, .values = counts(cells)});
 }
 
 ReportTable& ReportTable::rates(Name name, const std::vector<std::optional<Bytes>>& cells) {
-  UnitColumn column = in_one_unit(cells);
-  if (!column.unit.empty()) name.heading += " " + column.unit + "/s";
-  return numbers(std::move(name), std::move(column.cells));
+  return add(
+      {.name = std::move(name), .right = true, .kind = Kind::kRate, .values = counts(cells)});
 }
 
 ReportTable& ReportTable::times(Name name, const std::vector<std::optional<double>>& nanoseconds) {
-  UnitColumn column = times_in_one_unit(nanoseconds);
-  if (!column.unit.empty()) name.heading += " " + column.unit;
-  return numbers(std::move(name), std::move(column.cells));
+  return add({.name = std::move(name), .right = true, .kind = Kind::kTime, .values = nanoseconds});
+}
+
+void ReportTable::use_same_units(std::span<ReportTable> tables) {
+  for (ReportTable& table : tables) {
+    table.compared_.clear();
+    for (const ReportTable& other : tables) {
+      if (&other == &table) continue;
+      table.compared_.insert(table.compared_.end(), other.columns_.begin(), other.columns_.end());
+    }
+  }
+}
+
+/// Writes the cells of the columns of one kind, and their unit into their headings.
+void ReportTable::write(std::vector<Column>& columns, Kind kind, bool wide) const {
+  std::vector<std::string> headings;
+  std::vector<std::vector<std::optional<double>>> values;
+  const auto gather = [&](const Column& column) {
+    if (column.kind != kind || (!wide && column.name.shown == Shown::kWide)) return;
+    const auto found = std::ranges::find(headings, column.name.heading);
+    const auto at = static_cast<std::size_t>(found - headings.begin());
+    if (found == headings.end()) {
+      headings.push_back(column.name.heading);
+      values.emplace_back();
+    }
+    values[at].insert(values[at].end(), column.values.begin(), column.values.end());
+  };
+  for (const Column& column : columns) gather(column);
+  for (const Column& column : compared_) gather(column);
+  const std::vector<Scale> scales =
+      scales_of(kind == Kind::kTime ? Measure::kNanoseconds : Measure::kBytes, values);
+  for (Column& column : columns) {
+    if (column.kind != kind) continue;
+    const auto found = std::ranges::find(headings, column.name.heading);
+    const Scale& scale = scales.at(static_cast<std::size_t>(found - headings.begin()));
+    for (const auto& value : column.values) column.cells.push_back(scale.format(value));
+    if (scale.unit.empty()) continue;
+    column.name.heading += " " + scale.unit + (kind == Kind::kRate ? "/s" : "");
+  }
 }
 
 std::vector<ReportTable::Column> ReportTable::shown(bool wide) const {
@@ -119,7 +192,14 @@ std::vector<ReportTable::Column> ReportTable::shown(bool wide) const {
   for (const Column& column : columns_) {
     if (wide || column.name.shown == Shown::kAlways) columns.push_back(column);
   }
-  return columns;
+  for (const Kind kind : {Kind::kBytes, Kind::kRate, Kind::kTime}) write(columns, kind, wide);
+  const Column* first = columns.empty() ? nullptr : &columns.front();
+  std::vector<Column> kept;
+  for (Column& column : columns) {
+    const bool kept_empty = &column == first || column.name.meaning.empty();
+    if (kept_empty || !is_empty(column.cells)) kept.push_back(std::move(column));
+  }
+  return kept;
 }
 
 std::string ReportTable::legend(bool wide, std::size_t most) const {
@@ -190,9 +270,12 @@ std::string row_text(const Laid& laid, std::size_t row, std::span<const std::siz
   return line + "\n";
 }
 
-/// Returns the columns of each table that is printed: one if all fit.
-std::vector<std::vector<std::size_t>> folds(const Laid& laid, std::size_t most) {
-  std::vector<std::vector<std::size_t>> all{{0}};
+/// The columns of each table that is printed.
+using Folds = std::vector<std::vector<std::size_t>>;
+
+/// Fills each table before the next is begun.
+Folds filled(const Laid& laid, std::size_t most) {
+  Folds all{{0}};
   std::size_t used = laid.widths[0];
   for (std::size_t c = 1; c < laid.widths.size(); ++c) {
     if (used + kGap + laid.widths[c] > most && all.back().size() > 1) {
@@ -203,6 +286,18 @@ std::vector<std::vector<std::size_t>> folds(const Laid& laid, std::size_t most) 
     used += kGap + laid.widths[c];
   }
   return all;
+}
+
+/// Returns as few tables as fit, of about the same width: one if all columns fit.
+Folds folds(const Laid& laid, std::size_t most) {
+  Folds best = filled(laid, most);
+  if (best.size() == 1) return best;
+  for (std::size_t narrower = most - 1; narrower > 0; --narrower) {
+    Folds other = filled(laid, narrower);
+    if (other.size() > best.size()) break;
+    best = std::move(other);
+  }
+  return best;
 }
 
 }  // namespace
@@ -227,7 +322,7 @@ std::string ReportTable::rows(bool wide, std::size_t most) const {
     std::vector<std::string>& cells = laid.columns.emplace_back();
     cells.push_back(columns[c].name.heading);
     for (const std::string& cell : columns[c].cells) {
-      cells.push_back(!wide && texts[c] == Long::kCut ? cut(cell, laid.widths[c]) : cell);
+      cells.push_back(wide ? cell : fit(cell, laid.widths[c], texts[c]));
     }
   }
   std::string text;

@@ -7,6 +7,7 @@
 
 #include "allocator/base/error.hpp"
 #include "tools/program/printable.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/program/standard_streams.hpp"
 
 namespace weir {
@@ -32,6 +33,7 @@ std::string text_of(const std::exception& error) {
 int run_main(const char* program, const std::function<int()>& body) {
   hold_standard_streams();
   try {
+    if (const auto columns = terminal_columns()) fit_reports_to(*columns);
     return body();
   } catch (const std::exception& error) {
     return report_error(program, error);

@@ -1,6 +1,7 @@
 #include "tools/program/standard_streams.hpp"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -9,7 +10,9 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
+#include "allocator/base/setting.hpp"
 
 namespace weir {
 namespace {
@@ -24,6 +27,13 @@ void hold_standard_streams() noexcept {
     // Opens the lowest free number: those below it are already held.
     (void)!open("/dev/null", O_RDONLY | O_CLOEXEC);
   }
+}
+
+std::optional<std::size_t> terminal_columns() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
+  const char* const columns = process_environment()("COLUMNS");
+  return columns == nullptr ? std::nullopt : parse_whole(columns);
 }
 
 void require_standard_output() {

@@ -2,6 +2,8 @@
 
 // Standard output for tables and figures, and safe numbers of the standard streams.
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 namespace weir {
@@ -13,6 +15,10 @@ void hold_standard_streams() noexcept;
 
 /// Throws Error if standard output is closed. Commands that print call it before they compute.
 void require_standard_output();
+
+/// Returns the columns of the terminal on standard output, or those that COLUMNS names; nothing if
+/// neither is known.
+[[nodiscard]] std::optional<std::size_t> terminal_columns();
 
 /// Makes the process, even after exit(), end with 1 if standard output could not be written. For
 /// libraries that print by themselves.

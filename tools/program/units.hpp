@@ -1,7 +1,8 @@
 #pragma once
 
-// Columns of sizes and times in one unit, so that a reader compares digits and not units. Pure.
+// Numbers of sizes and times in one unit, so that a reader compares digits and not units. Pure.
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,10 +18,34 @@ struct UnitColumn {
   std::vector<std::string> cells;  ///< the numbers; `-` for a value that is not known
 };
 
-/// Writes sizes in one unit: the largest one in which the largest value is at least 1 and the
-/// smallest one above zero still shows two digits, unless the largest then had more than four. All
-/// have the same number of digits after the point: none if all are whole or at least 100. A value
-/// that would round to zero is written as `<0.01`.
+/// The unit of some numbers, and how many digits they have after the point.
+struct Scale {
+  std::string unit;  ///< `MiB`, `us`; empty if no value is known
+  double size = 1;   ///< of the unit, in bytes or nanoseconds
+  int digits = 0;    ///< after the point
+
+  /// Returns the number without its unit: `-` for a value that is not known, `<0.01` for one that
+  /// would round to zero.
+  [[nodiscard]] std::string format(const std::optional<double>& value) const;
+};
+
+/// What numbers count.
+enum class Measure : std::uint8_t {
+  kBytes,
+  kNanoseconds,
+};
+
+/// Returns the largest unit in which the largest value is at least 1 and the smallest one above
+/// zero still shows two digits, unless the largest then had more than four. All values get the same
+/// number of digits after the point: none if all are whole or at least 100.
+[[nodiscard]] Scale scale_of(Measure measure, std::span<const std::optional<double>> values);
+
+/// Returns the scales of columns that a reader compares: the same one for all. Columns that
+/// would show no digit in that unit get another one together.
+[[nodiscard]] std::vector<Scale> scales_of(
+    Measure measure, std::span<const std::vector<std::optional<double>>> columns);
+
+/// Writes sizes in one unit, as scale_of chooses it.
 [[nodiscard]] UnitColumn in_one_unit(std::span<const std::optional<Bytes>> sizes);
 
 /// Writes times, in nanoseconds, in ns, us, ms or s by the same rule.

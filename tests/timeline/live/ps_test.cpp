@@ -46,6 +46,23 @@ TEST(Ps, HasALineForEachProgramAndDevice) {
   weir::testing::expect_legend_of(text, "pid");
 }
 
+TEST(Ps, SizesAreComparedInOneUnitAlsoWithThoseOfShares) {
+  timeline::LiveProgram program = ps_program(7);
+  program.device_figures.resize(1);
+  program.device_figures[0].allocated = mib(200).count;
+  Ps ps = ps_of({.programs = {program}}, kNow, name_of);
+  ps.shares.push_back(
+      {.id = {.name = "job", .owner = {.id = 3}},
+       .budget = gib(8),
+       .used = {{.index = 0, .slot = ShareSlot{mib(512), gib(5), gib(6)}, .pid = 7}}});
+  const std::string text = ps_text(ps, {.utf8 = true});
+  EXPECT_THAT(
+      text, StartsWith("pid  device  reserved GiB  budget GiB  allocated GiB  waits  program\n"
+                       "7    GPU 0           2.00        8.00           0.20     12  train.py\n"));
+  EXPECT_THAT(text, HasSubstr("share  pid  lease GiB  wanted GiB  floor GiB  budget GiB\n"
+                              "job    7         5.00        6.00       0.50        8.00\n"));
+}
+
 TEST(Ps, AWideTableHasAllColumnsAndCutsNothing) {
   timeline::LiveProgram program = ps_program(7);
   program.program = std::string(300, 'x');

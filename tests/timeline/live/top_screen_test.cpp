@@ -41,14 +41,14 @@ TEST(TopScreen, ShowsEveryColumnWhereThereIsRoom) {
   ASSERT_GE(lines.size(), 4U) << text;
   EXPECT_EQ(lines[0], "1 program: 3 GiB reserved, 1 GiB allocated, 256 MiB awaiting");
   for (const char* heading :
-       {"pid", "program", "budget GiB", "allocated GiB", "awaiting MiB", "reserved GiB",
+       {"pid", "program", "budget GiB", "allocated GiB", "awaiting GiB", "reserved GiB",
         "batches/s", "stalls/s", "stalled", "idle", "history"}) {
     EXPECT_THAT(lines[1], HasSubstr(heading));
     EXPECT_THAT(text, ContainsRegex("[ \n]" + std::string(heading) + ": "));
   }
   EXPECT_THAT(lines[1], Not(HasSubstr("user")));
-  for (const char* cell : {"  7 train ", " 6 ", " 1 ", " 256 ", " 3 ", " #####..... ", " 12.3 ",
-                           " 0.5 ", " 12.3% ", " - ", "####"}) {
+  for (const char* cell : {"  7 train ", " 6.00 ", " 1.00 ", " 0.25 ", " 3.00 ", " #####..... ",
+                           " 12.3 ", " 0.5 ", " 12.3% ", " - ", "####"}) {
     EXPECT_THAT(lines[2], HasSubstr(cell));
   }
 }
@@ -82,7 +82,7 @@ TEST(TopScreen, ColumnsStandUnderTheirHeadingAtEveryWidth) {
     const auto lines = lines_of(top_text(top, {.width = width, .utf8 = true}));
     const std::size_t end = lines[1].find("reserved GiB") + 12;
     for (std::size_t i = 2; i < 4; ++i) {
-      ASSERT_THAT(fitted(lines[i], end, Align::kLeft), ::testing::EndsWith(" 3")) << lines[i];
+      ASSERT_THAT(fitted(lines[i], end, Align::kLeft), ::testing::EndsWith(" 3.00")) << lines[i];
     }
   }
 }

@@ -107,12 +107,8 @@ TEST(Compare, InterruptedBeforeAnyReferenceItClaimsNoBudget) {
   const std::string text = format_comparison(comparison_settings(), c);
   expect_contains(text, "not run");
   expect_contains(text, "smallest budgets: not searched\n");
-  std::istringstream row(text.substr(text.find("\nthrottled ")));
-  std::vector<std::string> cells(6);
-  for (std::string& cell : cells) row >> cell;
-  EXPECT_EQ(cells, (std::vector<std::string>{"throttled", "-", "-", "-", "not", "run"}))
-      << "no peak, no speed and no range";
-  expect_contains(text.substr(text.find("\nthrottled ")), "-  not run\n");
+  expect_contains(text, "\npolicy     peak MiB  result\n");  // no speed and no range
+  expect_contains(text, "\nthrottled         -  not run\n");
   expect_contains(text, "fewer than two runs finished");
 }
 

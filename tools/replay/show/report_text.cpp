@@ -83,7 +83,7 @@ class TraceTable {
     add_memory(table);
     add_cost(table);
     add_details(table);
-    table.words({"outcome", "with room for all"}, cells_of(rows_, [](const Measured& m) {
+    table.words({"outcome", "in the whole capacity"}, cells_of(rows_, [](const Measured& m) {
                   return std::string(m.figures.refusal ? "out of memory" : "completed");
                 }));
     return table.format(wide);
@@ -131,7 +131,7 @@ class TraceTable {
     const bool searched = std::ranges::any_of(least, [](const auto& l) { return l.has_value(); });
     if (!searched) return;
     table
-        .numbers({"x least", "least memory in which it completes, over the same"},
+        .numbers({"x least", "least memory in which it completes, over the peak requested"},
                  texts([&](const Measured& m) {
                    return m.least ? times(m.least->capacity, peak_) : "-";
                  }))
@@ -140,19 +140,19 @@ class TraceTable {
 
   void add_cost(ReportTable& table) const {
     table
-        .numbers({"ns/op", "of an operation"}, texts([](const Measured& m) {
+        .numbers({"ns/op", "time of an operation"}, texts([](const Measured& m) {
                    return m.ns_per_operation > 0 ? format_number(m.ns_per_operation, 0) : "-";
                  }))
-        .numbers({"calls", "of the driver"},
+        .numbers({"calls", "driver calls"},
                  texts([](const Measured& m) { return std::to_string(m.figures.driver_calls); }));
   }
 
   void add_details(ReportTable& table) const {
     const auto wide = Shown::kWide;
     table
-        .numbers({"maps", "pages mapped", wide},
+        .numbers({"maps", "how often it mapped a page", wide},
                  texts([](const Measured& m) { return std::to_string(m.figures.mapped_pages); }))
-        .numbers({"waits", "for the device", wide},
+        .numbers({"waits", "how often it waited for the device", wide},
                  texts([](const Measured& m) { return std::to_string(m.figures.waits); }))
         .bytes({"allocated", "most that it handed out", wide}, sizes([](const Measured& m) {
                  return counts(m) ? std::optional(m.figures.peak_allocated) : std::nullopt;

@@ -121,10 +121,12 @@ std::string ps_text(const Ps& ps, const PsView& view) {
     note = format_count(ps.unreadable, "program") +
            " not shown: they run under another version of Weir\n";
   }
-  std::string shares = shares_text(ps.shares, view.wide);
+  std::vector<ReportTable> tables{table_of(ps, view.users, view.utf8), shares_table(ps.shares)};
+  ReportTable::use_same_units(tables);
+  std::string shares = tables[1].format(view.wide);
   if (!shares.empty()) shares = "\n" + shares;
   if (ps.programs.empty()) return "no program runs under Weir\n" + note + shares;
-  return table_of(ps, view.users, view.utf8).format(view.wide) + note + shares;
+  return tables[0].format(view.wide) + note + shares;
 }
 
 std::string ps_json(const Ps& ps) {

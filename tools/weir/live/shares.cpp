@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
-#include "tools/program/report_table.hpp"
 
 namespace weir::cli {
 namespace {
@@ -29,7 +28,7 @@ Json process_json(const ShareSlots::Used& used) {
 
 }  // namespace
 
-std::string shares_text(const std::vector<ShareReport>& shares, bool wide) {
+ReportTable shares_table(const std::vector<ShareReport>& shares) {
   std::vector<ShareLine> lines;
   bool tampered = false;
   for (const ShareReport& share : shares) {
@@ -64,7 +63,7 @@ std::string shares_text(const std::vector<ShareReport>& shares, bool wide) {
                   return std::string(line.used->slot ? "" : "tampered");
                 }));
   }
-  return table.format(wide);
+  return table;
 }
 
 std::string share_faults_text(const std::vector<ShareReport>& shares) {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "allocator/share/share.hpp"
+#include "tools/program/report_table.hpp"
 
 namespace weir::cli {
 
-/// Returns a table with a line for each process in each share; empty if there is none. `wide`
-/// does not cut names to 100 columns.
-[[nodiscard]] std::string shares_text(const std::vector<ShareReport>& shares, bool wide);
+/// Returns a table with a line for each process in each share.
+[[nodiscard]] ReportTable shares_table(const std::vector<ShareReport>& shares);
 
 /// Returns a line for each share that cannot be read.
 [[nodiscard]] std::string share_faults_text(const std::vector<ShareReport>& shares);

@@ -60,16 +60,28 @@ Column column(const Top& top, std::string heading, std::string meaning, std::siz
           [&top, text](std::size_t row, std::size_t, bool) { return text(top.rows[row]); }};
 }
 
-/// A column of sizes in one unit, which its heading ends with.
-Column bytes_column(const Top& top, const std::string& heading, std::string meaning,
-                    std::uint64_t timeline::LiveSample::*bytes) {
-  std::vector<std::optional<Bytes>> sizes;
-  for (const TopRow& row : top.rows) sizes.emplace_back(Bytes{row.last.*bytes});
-  UnitColumn sized = in_one_unit(sizes);
-  Column column{heading + " " + sized.unit, std::move(meaning), 0, Align::kRight, {}};
+using Size = std::uint64_t timeline::LiveSample::*;
+
+/// A column of sizes, whose unit ends the heading: the same as that of the other sizes, which a
+/// reader compares.
+Column bytes_column(const Top& top, const std::string& heading, std::string meaning, Size shown) {
+  using Sample = timeline::LiveSample;
+  constexpr std::array<Size, 4> kCompared{&Sample::budget, &Sample::allocated, &Sample::awaiting,
+                                          &Sample::reserved};
+  std::vector<std::vector<std::optional<double>>> compared;
+  for (const Size size : kCompared) {
+    compared.push_back(cells_of(top.rows, [size](const TopRow& row) {
+      return std::optional(static_cast<double>(row.last.*size));
+    }));
+  }
+  const auto at = static_cast<std::size_t>(std::ranges::find(kCompared, shown) - kCompared.begin());
+  const Scale scale = scales_of(Measure::kBytes, compared).at(at);
+  std::vector<std::string> cells =
+      cells_of(compared.at(at), [&scale](const auto& value) { return scale.format(value); });
+  Column column{heading + " " + scale.unit, std::move(meaning), 0, Align::kRight, {}};
   column.width = columns_of(column.heading);
-  for (const std::string& cell : sized.cells) column.width = std::max(column.width, cell.size());
-  column.cell = [cells = std::move(sized.cells)](std::size_t row, std::size_t, bool) {
+  for (const std::string& cell : cells) column.width = std::max(column.width, cell.size());
+  column.cell = [cells = std::move(cells)](std::size_t row, std::size_t, bool) {
     return cells[row];
   };
   return column;

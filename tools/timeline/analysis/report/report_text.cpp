@@ -1,186 +1,22 @@
 // The report as tables of plain text.
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <sstream>
 #include <utility>
 
-#include "tools/program/printable.hpp"
-#include "tools/program/report_table.hpp"
-#include "tools/timeline/analysis/report/report_figures.hpp"
+#include "tools/timeline/analysis/report/report_parts.hpp"
 
 namespace weir::timeline {
 namespace {
 
-/// Indents every line by two spaces.
-std::string indented(const std::string& text) {
-  std::string result;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) result += "  " + line + "\n";
-  return result;
-}
+using parts::cell;
+using parts::or_nothing;
+using parts::percent_of;
+using parts::Tables;
+using parts::time_of;
+using parts::whole;
 
-/// Makes the tables of a report as wide as asked for.
-class Tables {
- public:
-  explicit Tables(const ReportOptions& options) : options_(options) {}
-
-  [[nodiscard]] std::size_t most_rows() const { return options_.most_rows; }
-
-  /// Returns a heading and its table; empty if the table has no row.
-  [[nodiscard]] std::string rows(const std::string& heading, const ReportTable& table,
-                                 std::size_t left_out = 0) const {
-    const std::string rows = table.rows(options_.wide, kWidth);
-    if (rows.empty()) return {};
-    std::string text = "\n" + wrapped(heading, 2) + indented(rows);
-    if (left_out != 0) text += "  and " + std::to_string(left_out) + " more\n";
-    return text;
-  }
-  /// Returns the same and what the columns mean.
-  [[nodiscard]] std::string section(const std::string& heading, const ReportTable& table,
-                                    std::size_t left_out = 0) const {
-    const std::string text = rows(heading, table, left_out);
-    return text.empty() ? text : text + legend(table);
-  }
-  [[nodiscard]] std::string legend(const ReportTable& table) const {
-    return indented(table.legend(options_.wide, kWidth));
-  }
-  [[nodiscard]] static std::string facts(const std::vector<Fact>& facts) {
-    return indented(format_facts(facts, kWidth));
-  }
-
- private:
-  static constexpr std::size_t kWidth = kMostColumns - 2;
-
-  const ReportOptions& options_;
-};
-
-/// Shortens a name for a sentence.
-std::string cell(std::string_view name) {
-  constexpr std::size_t kMost = 60;
-  std::string text = printable(name.substr(0, 4 * kMost));
-  if (columns_of(text) <= kMost) return text;
-  text = fitted(text, kMost - 3, Align::kLeft);
-  return text + "...";
-}
-
-/// A name in a table, which cuts it where it must.
-std::string whole(std::string_view name) {
-  constexpr std::size_t kMost = 4096;
-  return printable(name.substr(0, kMost));
-}
-
-std::string percent_of(std::uint64_t part, std::uint64_t whole) {
-  if (whole == 0) return "-";
-  return format_share(static_cast<double>(part) / static_cast<double>(whole));
-}
-
-std::optional<Bytes> or_nothing(std::uint64_t bytes) {
-  return bytes == 0 ? std::nullopt : std::optional(Bytes{bytes});
-}
-
-std::optional<double> time_of(std::uint64_t nanoseconds) {
-  return static_cast<double>(nanoseconds);
-}
-
-ReportTable holders(const Holding& holding) {
-  std::vector<Holder> rows = holding.holders;
-  if (holding.others.blocks != 0 || holding.others.awaiting != 0) rows.push_back(holding.others);
-  ReportTable table;
-  table
-      .words({"held by", "what is named above"},
-             cells_of(rows, [](const Holder& h) { return whole(h.key); }), Long::kCut)
-      .bytes({"held", "memory in use"},
-             cells_of(rows, [](const Holder& h) { return std::optional(Bytes{h.bytes}); }))
-      .bytes({"asked for", "of it, before rounding"},
-             cells_of(rows, [](const Holder& h) { return std::optional(Bytes{h.requested}); }))
-      .numbers({"blocks", "how many"},
-               cells_of(rows, [](const Holder& h) { return std::to_string(h.blocks); }))
-      .bytes({"awaiting", "freed, still used by the device"},
-             cells_of(rows, [](const Holder& h) { return or_nothing(h.awaiting); }))
-      .bytes({"from before", "held since before the recording", Shown::kWide},
-             cells_of(rows, [](const Holder& h) { return or_nothing(h.from_before); }));
-  return table;
-}
-
-std::string heading_of(const std::string& heading, const Holding& holding) {
-  return heading + (holding.known ? "" : " (events are missing: a part is not known)");
-}
-
-std::string pool_text(const Tables& tables, const PoolFigures& pool) {
-  const PoolSeries& series = pool.series;
-  const std::string name = cell(series.name) + (series.host ? " (host memory)" : "");
-  std::string text = "\nMemory of " + name + "\n";
-  text += Tables::facts(
-      {{"peak allocated and awaiting", format_amount(series.peak_held)},
-       {"peak allocated", format_amount(series.peak_allocated)},
-       {"peak reserved", format_amount(series.peak_reserved)},
-       {"fragmentation at the peaks", format_share(pool.fragmentation.at_peak)},
-       {"reserved but not allocated, over time", format_share(pool.fragmentation.mean)},
-       {"lost to rounding, over time", format_share(pool.fragmentation.waste)}});
-  const std::string at = " at the peak, " + format_time(series.peak_at);
-  std::string legend;
-  const auto add = [&](const std::string& by, const Holding& holding) {
-    const ReportTable table = holders(holding);
-    const std::string rows = tables.rows(heading_of("Holders by " + by + at, holding), table);
-    if (!rows.empty()) legend = tables.legend(table);
-    text += rows;
-  };
-  add("label", pool.by_label);
-  add("kind of batch", pool.by_kind);
-  add("call site", pool.by_site);
-  return text + legend;
-}
-
-/// Describes the memory that the driver gave to libraries, and its own pools.
-std::string driver_text(const Tables& tables, const DriverMemoryFigures& driver) {
-  if (!driver.told) return {};
-  std::string text = "\nMemory from the driver\n";
-  text +=
-      Tables::facts({{"peak of device memory", format_amount(driver.device_peak)},
-                     {"peak of pinned memory", format_amount(driver.pinned_peak)},
-                     {"peak used of the driver's own pools", format_amount(driver.pools_used_peak)},
-                     {"peak reserved by them", format_amount(driver.pools_reserved_peak)}});
-  ReportTable table;
-  table
-      .words({"library", "that asked for it"},
-             cells_of(driver.at_peak,
-                      [](const LibraryMemory& one) {
-                        return one.library.empty() ? std::string("no library") : whole(one.library);
-                      }),
-             Long::kCut)
-      .bytes({"held", "memory in use"},
-             cells_of(driver.at_peak,
-                      [](const LibraryMemory& one) { return std::optional(Bytes{one.bytes}); }))
-      .numbers({"blocks", "how many"}, cells_of(driver.at_peak, [](const LibraryMemory& one) {
-                 return std::to_string(one.blocks);
-               }));
-  return text + tables.section("Device memory from the driver by library at the peak, " +
-                                   format_time(driver.peak_at),
-                               table);
-}
-
-std::string failure_text(const Tables& tables, const Failure& failure) {
-  std::string heading = "Out of memory at " + format_time(failure.at) + ": " +
-                        format_amount(failure.requested) + " for " +
-                        (failure.label.empty() ? "no label" : cell(failure.label));
-  if (failure.batch != 0) heading += ", batch " + std::to_string(failure.batch);
-  if (!failure.kind.empty()) heading += " (" + cell(failure.kind) + ")";
-  if (!failure.site.empty()) heading += ", " + cell(failure.site);
-  const Holding& then = failure.holding;
-  const std::string memory =
-      "  reserved " + format_amount(then.counts.reserved()) + " = allocated " +
-      format_amount(then.counts.allocated) + " + awaiting " + format_amount(then.counts.awaiting) +
-      " + cached " + format_amount(then.counts.cached) + "; budget " + format_amount(then.budget);
-  const std::string table =
-      tables.section(heading_of("Holders by label then", then), holders(then));
-  if (table.empty()) return {};
-  return "\n" + wrapped(heading, 2) + wrapped(memory, 4) + table.substr(1);
-}
-
-std::string stall_text(const Tables& tables, const ReportFigures& figures) {
+ReportTable stall_table(const ReportFigures& figures) {
   const StallFigures& stalls = figures.summary.stalls;
   std::vector<std::pair<std::string, Waits>> rows;
   const auto add = [&](std::string_view name, const Waits& waits) {
@@ -203,7 +39,7 @@ std::string stall_text(const Tables& tables, const ReportFigures& figures) {
              cells_of(rows, [](const auto& row) { return time_of(row.second.total); }))
       .numbers({"count", "how often"},
                cells_of(rows, [](const auto& row) { return std::to_string(row.second.count); }));
-  return tables.section("What held the frontend back", table);
+  return table;
 }
 
 /// A share of a device's time.
@@ -213,7 +49,7 @@ struct Spent {
   std::uint64_t time;
 };
 
-std::string device_text(const Tables& tables, const DeviceIdle& device) {
+ReportTable device_table(const DeviceIdle& device) {
   std::vector<Spent> rows{{"busy", "-", device.busy}};
   for (std::size_t i = 0; i < kIdleCauses; ++i) {
     const IdleSum& sum = device.causes.at(i);
@@ -231,12 +67,10 @@ std::string device_text(const Tables& tables, const DeviceIdle& device) {
       .times({"total", "all together"},
              cells_of(rows, [](const Spent& row) { return time_of(row.time); }))
       .numbers({"gaps", "how many"}, cells_of(rows, [](const Spent& row) { return row.gaps; }));
-  return tables.section("Time of " + device.name, table);
+  return table;
 }
 
-std::string idle_text(const Tables& tables, const ReportFigures& figures) {
-  std::string text;
-  for (const DeviceIdle& device : figures.devices) text += device_text(tables, device);
+ReportTable stream_table(const ReportFigures& figures) {
   const std::vector<StreamBusy>& streams = figures.streams;
   ReportTable table;
   table
@@ -248,7 +82,23 @@ std::string idle_text(const Tables& tables, const ReportFigures& figures) {
              cells_of(streams, [](const StreamBusy& s) { return time_of(s.busy); }))
       .numbers({"pieces", "of work"},
                cells_of(streams, [](const StreamBusy& s) { return std::to_string(s.count); }));
-  return text + tables.section("Streams", table);
+  return table;
+}
+
+/// Returns where the time of the frontend, the devices and the streams went, in one unit.
+std::string time_text(const Tables& tables, const ReportFigures& figures) {
+  std::vector<std::string> headings{"What held the frontend back"};
+  std::vector<ReportTable> all{stall_table(figures)};
+  for (const DeviceIdle& device : figures.devices) {
+    headings.push_back("Time of " + cell(device.name));
+    all.push_back(device_table(device));
+  }
+  headings.emplace_back("Streams");
+  all.push_back(stream_table(figures));
+  ReportTable::use_same_units(all);
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i) text += tables.section(headings[i], all[i]);
+  return text;
 }
 
 /// Returns the heading of the ranked barriers.
@@ -266,7 +116,7 @@ std::string barrier_text(const Tables& tables, const ReportFigures& figures) {
   ReportTable table;
   table
       .words({"call site", "where the program waited"},
-             cells_of(rows, [](const BarrierSite& site) { return whole(site.site); }), Long::kCut)
+             cells_of(rows, [](const BarrierSite& site) { return whole(site.site); }), Long::kTail)
       .times({"idle after", "device idle after it"},
              cells_of(rows, [](const BarrierSite& site) { return time_of(site.idle_after); }))
       .words({"call", "how"},
@@ -310,9 +160,8 @@ std::vector<TaskLine> task_lines(const TaskTable& table, bool of_device, std::si
   return lines;
 }
 
-std::string task_text(const Tables& tables, const TaskTable& tasks, bool of_device) {
-  std::vector<TaskLine> lines = task_lines(tasks, of_device, tables.most_rows());
-  const std::size_t left_out = tasks.rows.size() - lines.size();
+ReportTable task_table(const TaskTable& tasks, bool of_device, std::size_t most) {
+  std::vector<TaskLine> lines = task_lines(tasks, of_device, most);
   if (of_device) {
     lines.push_back({.name = "Totals",
                      .count = tasks.count,
@@ -335,8 +184,27 @@ std::string task_text(const Tables& tables, const TaskTable& tasks, bool of_devi
              cells_of(lines, [](const TaskLine& line) { return line.bytes; }))
       .rates({"rate", "while it ran"},
              cells_of(lines, [](const TaskLine& line) { return line.rate; }));
-  return tables.section(of_device ? "Tasks of " + tasks.name : "Allocator and waits", table,
-                        left_out);
+  return table;
+}
+
+/// Returns the tasks of each device, in the same units, and the last table: the allocator and
+/// waits.
+std::string task_text(const Tables& tables, const ReportFigures& figures) {
+  std::vector<ReportTable> all;
+  for (const TaskTable& tasks : figures.tables) {
+    all.push_back(task_table(tasks, &tasks != &figures.tables.back(), tables.most_rows()));
+  }
+  if (!all.empty()) ReportTable::use_same_units(std::span(all).first(all.size() - 1));
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const TaskTable& tasks = figures.tables[i];
+    const std::size_t left_out =
+        tasks.rows.size() - std::min(tasks.rows.size(), tables.most_rows());
+    text += tables.section(
+        i + 1 < all.size() ? "Tasks of " + cell(tasks.name) : std::string("Allocator and waits"),
+        all[i], left_out);
+  }
+  return text;
 }
 
 std::string accounting_text(const AccountingCheck& accounting) {
@@ -350,22 +218,20 @@ std::string process_text(const Process& process, const ReportOptions& options) {
   const Tables tables(options);
   const Index index(process);
   const ReportFigures figures = report_figures(index, options);
-  std::string text = printable(figures.summary.process + ": " + in_words(figures.summary)) + "\n";
-  for (const std::string& note : figures.notes) text += "Note: " + printable(note) + "\n";
+  std::string text =
+      wrapped(printable(figures.summary.process + ": " + in_words(figures.summary)), 2);
+  for (const std::string& note : figures.notes) text += wrapped("Note: " + printable(note), 2);
   text += accounting_text(figures.accounting);
-  for (const PoolFigures& pool : figures.pools) text += pool_text(tables, pool);
-  text += driver_text(tables, figures.driver);
-  for (const Failure& failure : figures.failures) text += failure_text(tables, failure);
+  for (const PoolFigures& pool : figures.pools) text += parts::pool_text(tables, pool);
+  text += parts::driver_text(tables, figures.driver);
+  for (const Failure& failure : figures.failures) text += parts::failure_text(tables, failure);
   if (figures.summary.stalls.failures > figures.failures.size()) {
     text += "\nOut of memory: " +
             std::to_string(figures.summary.stalls.failures - figures.failures.size()) + " more\n";
   }
-  text += stall_text(tables, figures);
-  text += idle_text(tables, figures);
+  text += time_text(tables, figures);
   text += barrier_text(tables, figures);
-  for (std::size_t i = 0; i < figures.tables.size(); ++i)
-    text += task_text(tables, figures.tables[i], i + 1 < figures.tables.size());
-  return text;
+  return text + task_text(tables, figures);
 }
 
 /// Returns the length of the first character of `text`; 0 if it is invalid UTF-8 or a control
@@ -414,7 +280,7 @@ std::string report_text(const Timeline& timeline, const ReportOptions& options) 
     text += process_text(process, options);
     if (timeline.processes.size() > 1) summaries.push_back(summarize(Index(process)));
   }
-  if (summaries.size() > 1) text = in_words(summaries).back() + "\n\n" + text;
+  if (summaries.size() > 1) text = wrapped(in_words(summaries).back(), 2) + "\n" + text;
   return text;
 }
 

@@ -49,8 +49,8 @@ struct SummaryParts {
 [[nodiscard]] Summary summarize(const Index& index, const SummaryParts& parts);
 [[nodiscard]] Summary summarize(const Index& index);
 
-/// `peak 5.8 of 6 GiB at 2.31 s, in batch 41; 12 stalls, 0.4% of the time; device idle 0.7%, of
-/// that 0.1 throttled, 0.4 loader, 0.2 barriers; 0 events lost`. Says first if the recording was
+/// `peak 5.8 of 6 GiB at 2.31 s, in batch 41; 12 stalls, 0.4% of the time; device idle 0.7%: loader
+/// 0.4%, barrier 0.2%, throttled 0.1%; 0 events lost`. Says first if the recording was
 /// truncated, began late or lost events. One line without a newline.
 [[nodiscard]] std::string in_words(const Summary& summary);
 /// Returns a line for each process, preceded by one for all if there are several.

@@ -85,11 +85,11 @@ std::string idle_words(const Summary& summary) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(
       order, [&](std::size_t a, std::size_t b) { return shares.at(a) > shares.at(b); });
-  std::string_view before = ", of that ";
+  std::string_view before = ": ";
   for (const std::size_t cause : order) {
     if (shares.at(cause) == 0) break;
-    words += std::string(before) + tenths(shares.at(cause)) + " " +
-             std::string(to_string(static_cast<IdleCause>(cause)));
+    words += std::string(before) + std::string(to_string(static_cast<IdleCause>(cause))) + " " +
+             tenths(shares.at(cause)) + "%";
     before = ", ";
   }
   return words;
