@@ -71,4 +71,16 @@ std::string format_budget(const BudgetRequest& request) {
   return text;
 }
 
+std::string exact_budget(const BudgetRequest& request) {
+  if (request.percent <= 0) return exact_bytes(request.bytes);
+  constexpr int kMostDigits = 15;  // as many as parse_decimal reads
+  for (int digits = 0;; ++digits) {
+    char text[48];
+    std::snprintf(text, sizeof text, "%.*f", digits, request.percent);
+    if (digits == kMostDigits || parse_decimal(text) == request.percent) {
+      return std::string(text) + "%";
+    }
+  }
+}
+
 }  // namespace weir

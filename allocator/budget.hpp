@@ -38,5 +38,7 @@ struct BudgetRequest {
 
 /// Formats for people: `96 MiB`, `95%`.
 [[nodiscard]] std::string format_budget(const BudgetRequest& request);
+/// Returns a text that parse_budget reads as the same request: `96MiB`, `95%`.
+[[nodiscard]] std::string exact_budget(const BudgetRequest& request);
 
 }  // namespace weir

@@ -59,6 +59,9 @@ struct PoolSetting {
   std::string (*source)(const PoolOptions& options);
 };
 
+/// Returns the name of the flag without its dashes: `pool-page-size` for WEIR_POOL_PAGE_SIZE.
+[[nodiscard]] std::string flag_of(const PoolSetting& setting);
+
 struct KindOfPool {
   PoolKind kind;
   std::string_view name;

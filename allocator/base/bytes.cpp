@@ -80,4 +80,22 @@ std::string format_bytes(Bytes bytes) {
   return "0 B";
 }
 
+std::string exact_bytes(Bytes bytes) {
+  constexpr int kMostDigits = 2;
+  for (const Unit& unit : kUnits) {
+    if (bytes.count < (std::uint64_t{1} << unit.shift)) continue;
+    const std::uint64_t whole = bytes.count >> unit.shift;
+    if ((whole << unit.shift) == bytes.count) return std::to_string(whole).append(unit.name);
+    const double value =
+        std::ldexp(static_cast<double>(bytes.count), -static_cast<int>(unit.shift));
+    for (int digits = 1; digits <= kMostDigits; ++digits) {
+      std::array<char, 48> number{};
+      std::snprintf(number.data(), number.size(), "%.*f", digits, value);
+      const std::string text = std::string(number.data()).append(unit.name);
+      if (parse_bytes(text) == bytes) return text;
+    }
+  }
+  return "0B";
+}
+
 }  // namespace weir

@@ -63,4 +63,7 @@ struct Bytes {
 /// Returns `96 MiB`, `1.50 GiB`, `512 B`: three significant digits, or the exact number of units.
 [[nodiscard]] std::string format_bytes(Bytes bytes);
 
+/// Returns a short text that parse_bytes reads as exactly this size: `96MiB`, `1.5GiB`, `4097B`.
+[[nodiscard]] std::string exact_bytes(Bytes bytes);
+
 }  // namespace weir

@@ -13,9 +13,12 @@ namespace weir {
 /// One setting: `budget`, `80%`, `WEIR_BUDGET`.
 struct SettingLine {
   std::string name;    ///< of the flag, without its dashes
-  std::string value;   ///< as its flag or variable reads it
+  std::string value;   ///< as its flag or variable reads it; empty if it is not set
   std::string source;  ///< a flag, a variable, `default`, or what it follows from
   std::string note{};  ///< for people; mostly empty
+
+  /// Returns the value for people: `none` if it is not set.
+  [[nodiscard]] std::string shown() const { return value.empty() ? "none" : value; }
 };
 
 /// Returns the line of `setting`, whose value is `value` in words.
@@ -30,7 +33,7 @@ template <typename T>
   std::string text;
   for (const SettingLine& line : lines) {
     text.append(text.empty() ? "settings: " : ", ").append(line.name).append("=");
-    text.append(line.value).append(" (").append(line.source);
+    text.append(line.shown()).append(" (").append(line.source);
     if (!line.note.empty()) text.append(", ").append(line.note);
     text += ")";
   }

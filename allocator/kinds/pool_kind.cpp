@@ -3,6 +3,7 @@
 #include "allocator/pool_kind.hpp"
 
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -145,6 +146,15 @@ std::string kinds_without_pages() {
 }
 
 }  // namespace
+
+std::string flag_of(const PoolSetting& setting) {
+  std::string name(setting.variable.substr(std::string_view("WEIR_").size()));
+  for (char& letter : name) {
+    letter =
+        letter == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  return name;
+}
 
 std::string_view allowed_kinds_of_pool() noexcept {
   return "round, naive, unpooled, best_fit or paged";

@@ -60,6 +60,13 @@ RunAhead parse_run_ahead(std::string_view name, std::string_view text) {
   refuse(name, text, "auto, a number of batches of 1 or more, a time such as 20ms, or off");
 }
 
+std::string exact_time(std::chrono::nanoseconds time) {
+  const auto us = time.count() / 1000;
+  if (us % 1'000'000 == 0) return std::to_string(us / 1'000'000) + "s";
+  if (us % 1'000 == 0) return std::to_string(us / 1'000) + "ms";
+  return std::to_string(us) + "us";
+}
+
 std::string format_run_ahead(const RunAhead& run_ahead) {
   if (!run_ahead.batches) return "off";
   if (adapts(run_ahead)) return "auto";

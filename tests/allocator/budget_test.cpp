@@ -94,5 +94,14 @@ TEST(Budget, IsWrittenAsItWasAsked) {
   EXPECT_EQ(format_budget({.percent = 12.5}), "12.5%");
 }
 
+TEST(Budget, ExactTextIsReadBack) {
+  EXPECT_EQ(exact_budget({.percent = 95}), "95%");
+  EXPECT_EQ(exact_budget({.bytes = mib(96)}), "96MiB");
+  for (const char* text : {"33.3333333%", "0.00012%", "1187841B", "6GiB"}) {
+    const BudgetRequest request = parse_budget("budget", text);
+    EXPECT_EQ(parse_budget("budget", exact_budget(request)), request) << exact_budget(request);
+  }
+}
+
 }  // namespace
 }  // namespace weir

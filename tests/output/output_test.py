@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 import schemas
-from outputs import ROOT, SMALL, TRACE, WIDE, Runs, outputs
+from outputs import OOM, PREDICT, ROOT, SMALL, SPARSE, TRACE, Runs, has_swap_in, outputs, swapped_in, train_on_digits
 
 PAGE = (ROOT / "docs/output.md").read_text()
 FULL = "/dev/full"  # a file that cannot be written
@@ -35,7 +35,7 @@ class Json(unittest.TestCase):
                         self.assertTrue(schemas.problems(schema, mutant), f"{change}: not refused")
                 tested.add(name)
         self.assertGreater(mutants, 500)
-        if "SWAP_IN_PROGRAM" in os.environ:
+        if has_swap_in():
             self.assertEqual(tested, set(self.schemas))
 
     def test_settings_have_one_shape(self):
@@ -77,6 +77,83 @@ class Json(unittest.TestCase):
         self.assertEqual(listed, set(self.schemas))
 
 
+# Commands whose JSON has settings, and flags with values that are easily cut short. What is no flag's follows from
+# the others: the network, the policies of a comparison.
+SETTINGS = [
+    ("weir-train run", f"{SMALL} --lr 0.00123456789 --momentum 0.3333333333 --budget 99999999B --run-ahead 1500us"),
+    ("weir-train run", f"{SMALL} --inputs ring --ring 3 --static-alloc --pool best_fit --budget 33.3333333%"),
+    ("weir-train run", "--data digits --batches 3 --pool naive"),
+    ("weir-train compare --small", "--batches 4 --rounds 1 --no-search"),
+    ("weir-train compare --small", "--batches 4 --rounds 1 --no-search --static --width-factor 3"),
+    ("weir-train dispatch", "--operations 20 --rounds 2 --elements-large 10 --matrix 8 --frontend 3"),
+    (SPARSE, "--batches 4 --read-time 1500us --first-layer cpu --first-layer-budget 66.6666667% --lazy-rows"),
+    (SPARSE, "--batches 4 --optimizer momentum --momentum 0.123456789 --checkpoint saved --every 2,90s"),
+    ("weir-train predict", PREDICT.removeprefix("weir-train predict")),
+    (f"weir replay {TRACE}", "--no-search"),
+    (f"weir replay {TRACE}", "--recommend --no-search --lag 3 --capacity 1187841001B"),
+    ("weir-simulate", "--batches 10 --workload bursts --budget 1.333333333,4"),
+]
+DERIVED = {"model", "network", "policy"}
+
+
+def flags_of(runs, command):
+    """Returns the flags of a command's help by their names, and whether they take a value."""
+    program, *words = command.split()
+    words = [word for word in words[:1] if not word.startswith("-")]
+    shown = runs.output(" ".join([program, *words, "--help"]))
+    return {name: bool(value) for name, value in re.findall(r"^  --([a-z-]+)( \S)?", shown, re.M)}
+
+
+def values(settings):
+    return {name: setting["value"] for name, setting in settings.items()}
+
+
+def variables_of(settings):
+    return {"WEIR_" + name.upper().replace("-", "_"): value for name, value in values(settings).items()}
+
+
+class Settings(unittest.TestCase):
+    def test_each_value_is_read_back_by_its_flag(self):
+        with tempfile.TemporaryDirectory() as folder:
+            runs = Runs(folder)
+            train_on_digits(runs)
+            for command, given in SETTINGS:
+                with self.subTest(f"{command} {given}"):
+                    found = runs.json(f"{command} {given}")["settings"]
+                    (runs.folder / "saved").unlink(missing_ok=True)  # the checkpoint: it is to be a new one
+                    flags = flags_of(runs, command)
+                    self.assertLessEqual(set(found) - set(flags), DERIVED)
+                    words = [
+                        f"--{name}={value}" if flags[name] else f"--{name}"
+                        for name, value in values(found).items()
+                        if name in flags and (flags[name] or value == "1")
+                    ]
+                    again = runs.json(" ".join([command, *words]))["settings"]
+                    self.assertEqual(values(again), values(found))
+                    for word in words:
+                        name = word[2:].split("=")[0]
+                        self.assertTrue(again[name]["source"].startswith(f"--{name}"), again[name])
+
+    def test_values_of_the_library_are_read_back_by_its_variables(self):
+        tricky = {"WEIR_BUDGET": "33.3333333%", "WEIR_MAX_WAIT": "1500us", "WEIR_BATCH_RANGE": "step"}
+        with tempfile.TemporaryDirectory() as folder:
+            runs = Runs(folder)
+            for variables in ({}, tricky, {"WEIR_POOL": "best_fit", "WEIR_ALLOC_LOG": "a.log"}):
+                found = runs.json("weir info", **variables)["settings"]
+                again = runs.json("weir info", **variables_of(found))["settings"]
+                self.assertEqual(values(again), values(found))
+                for name, setting in again.items():
+                    if setting["value"]:
+                        self.assertEqual(setting["source"], "WEIR_" + name.upper().replace("-", "_"))
+            if has_swap_in():
+                line = f"{os.environ['SWAP_IN_PROGRAM']} legacy"
+                found = swapped_in(runs, line)["settings"]
+                again = swapped_in(runs, line, **variables_of(found))["settings"]
+                found.pop("summary")  # a file of `weir run`, another one each time
+                again.pop("summary")
+                self.assertEqual(values(again), values(found))
+
+
 def each_schema(schema):
     """Yields (path, schema) of each property and definition."""
     todo = [(name, part) for name, part in schema.get("$defs", {}).items()] + [(".", schema)]
@@ -92,8 +169,6 @@ def each_schema(schema):
                 todo.append((f"{path}/{key}", part[key]))
 
 
-OOM = "--policy unbounded --budget 200KiB"
-PREDICT = "weir-train predict --data digits --weights weights"
 FOREVER = "--batches 1000000000"
 # Of each row of the table: the command that stands for it, by code. A `/dev/full` at the end is standard output.
 # `interrupted` begins a command that gets SIGINT. `test` names a test of the tree that shows the code.
@@ -177,8 +252,7 @@ class ExitCodes(unittest.TestCase):
     def test_each_code_of_the_table_is_that_of_a_run(self):
         with tempfile.TemporaryDirectory() as folder:
             runs = Runs(folder)
-            self.assertEqual(runs.code("make_digits digits")[0], 0)
-            self.assertEqual(runs.code("weir-train run --data digits --epochs 1 --save weights")[0], 0)
+            train_on_digits(runs)
             for row, codes in ROWS.items():
                 for code, line in codes.items():
                     if line.startswith("test ") or not is_built(line):

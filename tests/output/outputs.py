@@ -23,7 +23,10 @@ PROGRAMS = {
     "make_digits": os.environ.get("MAKE_DIGITS", "make_digits"),
 }
 SMALL = "--batches 4 --batch-size 16"
-WIDE = "weir-train wide --inputs 1000 --hidden 16 --outputs 16 --batch-size 16 --test-batches 1"
+PREDICT = "weir-train predict --data digits --weights weights"
+OOM = "--policy unbounded --budget 200KiB"
+SPARSE = "weir-train wide --inputs 1000 --hidden 16 --outputs 16"
+WIDE = f"{SPARSE} --batch-size 16 --test-batches 1"
 
 
 class Runs:
@@ -50,6 +53,14 @@ class Runs:
         program = self.start(line, stdout, **variables)
         err = program.communicate(timeout=100)[1]
         return program.returncode, err
+
+    def output(self, line):
+        """Returns what the command prints. Fails if it does not end with 0."""
+        program = self.start(line, subprocess.PIPE)
+        out, err = program.communicate(timeout=100)
+        if program.returncode != 0:
+            raise AssertionError(f"{line}: ended with {program.returncode}: {err}")
+        return out
 
     def json(self, line, code=0, **variables):
         """Returns what the command writes with --json. Fails if it ends otherwise; None: any code."""
@@ -94,17 +105,25 @@ class Runs:
             program.communicate()
 
 
+def train_on_digits(runs):
+    """Makes the data and the weights that PREDICT reads."""
+    for line in ("make_digits digits", "weir-train run --data digits --epochs 1 --save weights"):
+        ended, err = runs.code(line)
+        if ended != 0:
+            raise AssertionError(f"{line}: ended with {ended}: {err}")
+
+
 def has_swap_in():
     return "SWAP_IN_PROGRAM" in os.environ
 
 
-def swapped_in(runs, line):
+def swapped_in(runs, line, **variables):
     """Returns the summary of `weir run LINE`, on the stand-in driver."""
     file = runs.folder / "summary.json"
     file.unlink(missing_ok=True)
     standin = {"LD_LIBRARY_PATH": os.environ["STANDIN_FOLDER"], "CUDA_VISIBLE_DEVICES": ""}
     # Not its exit code: the program counts what the driver has, and the pool keeps some.
-    _, err = runs.code(f"weir run --budget 50% --json {file} -- {line}", **standin)
+    _, err = runs.code(f"weir run --budget 50% --json {file} -- {line}", **standin, **variables)
     if not file.exists():
         raise AssertionError(f"{line}: there is no summary: {err}")
     return json.loads(file.read_text())
@@ -131,13 +150,9 @@ def outputs(runs):
     )
     yield "wide", "one on two devices", runs.json(f"{WIDE} --batches 2 --first-layer cpu")
     yield "wide", "one that diverges", runs.json(f"{WIDE} --batches 4 --optimizer sgd --lr 1e30", code=1)
-    runs.code("make_digits digits")
-    trained, err = runs.code("weir-train run --data digits --epochs 1 --save weights")
-    if trained != 0:
-        raise AssertionError(f"training on digits: {err}")
-    predict = "weir-train predict --data digits --weights weights"
-    yield "predict", "a prediction", runs.json(predict)
-    yield "predict", "one out of memory", runs.json(f"{predict} --policy unbounded --budget 200KiB", code=3)
+    train_on_digits(runs)
+    yield "predict", "a prediction", runs.json(PREDICT)
+    yield "predict", "one out of memory", runs.json(f"{PREDICT} {OOM}", code=3)
     simulate = "weir-simulate --batches 100 --workload bursts"
     yield "simulate", "a simulation", runs.json(f"{simulate} --budget 4")
     missed = f"{simulate} --batches 21 --budget 16 --policy throttled --check".replace("--batches 100 ", "")

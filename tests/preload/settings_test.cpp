@@ -27,7 +27,7 @@ Settings settings_of(const Variables& variables) {
 std::vector<std::string> described(const Variables& variables) {
   std::vector<std::string> lines;
   for (const SettingLine& line : describe(settings_of(variables))) {
-    lines.push_back(std::string(line.name) + "=" + line.value + " (" + line.source + ")");
+    lines.push_back(std::string(line.name) + "=" + line.shown() + " (" + line.source + ")");
   }
   return lines;
 }

@@ -263,7 +263,7 @@ CompareSettings CompareSettings::small(TrainSettings base) {
 std::vector<SettingLine> CompareSettings::lines() const {
   std::vector<SettingLine> lines = train.lines();
   lines.push_back(setting_line("rounds", std::to_string(rounds.value), rounds));
-  lines.push_back({"search", search ? "1" : "0", search ? "default" : "--no-search"});
+  lines.push_back({"no-search", search ? "0" : "1", search ? "default" : "--no-search"});
   lines.push_back({"static", with_static ? "1" : "0", with_static ? "--static" : "default"});
   return lines;
 }

@@ -26,15 +26,14 @@ std::string parse_dispatch_device(std::string_view name, std::string_view text) 
 
 std::vector<SettingLine> DispatchSettings::lines() const {
   std::vector<SettingLine> lines{setting_line("device", device.value, device)};
-  const auto add = [&lines](const char* name, const Setting<std::uint64_t>& setting,
-                            const char* unit = "") {
-    lines.push_back(setting_line(name, std::to_string(setting.value) + unit, setting));
+  const auto add = [&lines](const char* name, const Setting<std::uint64_t>& setting) {
+    lines.push_back(setting_line(name, std::to_string(setting.value), setting));
   };
   add("operations", operations);
   add("rounds", rounds);
   add("elements-large", elements_large);
   add("elements-small", elements_small);
-  add("frontend", frontend, "us");
+  add("frontend", frontend);
   add("matrix", matrix);
   return lines;
 }

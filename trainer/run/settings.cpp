@@ -1,9 +1,9 @@
 #include "trainer/run/settings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -21,14 +21,6 @@ namespace {
 
 /// About 10^15 elements: more than any machine has, and far below where products of sizes overflow.
 constexpr std::uint64_t kMostCount = 1'000'000'000;
-
-std::string without_space(std::string text) {
-  std::erase(text, ' ');
-  return text;
-}
-
-/// Returns `1.5GiB`: like format_bytes, but one word, as a flag takes it.
-std::string format_compact(Bytes bytes) { return without_space(format_bytes(bytes)); }
 
 }  // namespace
 
@@ -52,9 +44,9 @@ std::string_view to_string(InputKind kind) noexcept {
 }
 
 std::string format_setting(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} ? std::string(text.data(), end) : std::to_string(value);
 }
 
 std::uint64_t WholeNumber::operator()(std::string_view name, std::string_view text) const {
@@ -135,7 +127,7 @@ void TrainSettings::validate() const {
   pool.validate();
   const Bytes most = most_device_memory(device.value);
   if (device_memory.value > most) {
-    refuse(device_memory.source, format_compact(device_memory.value),
+    refuse(device_memory.source, exact_bytes(device_memory.value),
            "at most what the device " + device.value + " has, " + format_bytes(most));
   }
   (void)resolve_budget(pool.budget.value, total_memory(), "budget (" + pool.budget.source + ")");
@@ -194,8 +186,8 @@ std::vector<NamedPath> TrainSettings::data_files() const {
 std::vector<SettingLine> TrainSettings::memory_lines() const {
   std::vector<SettingLine> lines{
       setting_line("device", device.value, device),
-      setting_line("device-memory", format_compact(total_memory()), device_memory),
-      setting_line("budget", without_space(format_budget(pool.budget.value)), pool.budget),
+      setting_line("device-memory", exact_bytes(total_memory()), device_memory),
+      setting_line("budget", exact_budget(pool.budget.value), pool.budget),
       every_policy
           ? SettingLine{"policy", "each in turn", "compare"}
           : setting_line("policy", std::string(to_string(policy.policy.value)), policy.policy)};
@@ -210,12 +202,11 @@ std::vector<SettingLine> TrainSettings::memory_lines() const {
   }
   if (shares()) {
     lines.push_back(setting_line("share", share.name.value, share.name));
-    lines.push_back(
-        setting_line("share-floor", without_space(format_budget(share.floor.value)), share.floor));
+    lines.push_back(setting_line("share-floor", exact_budget(share.floor.value), share.floor));
   }
   lines.push_back(setting_line("pool", std::string(to_string(pool.kind.value)), pool.kind));
   for (const PoolSetting* own : kind_of_pool(pool.kind.value).settings) {
-    lines.push_back({std::string(own->name), own->text(pool), own->source(pool)});
+    lines.push_back({flag_of(*own), own->text(pool), own->source(pool)});
   }
   if (!pool.log.value.empty()) {
     lines.push_back(setting_line("alloc-log", pool.log.value, pool.log));
@@ -240,7 +231,7 @@ std::vector<SettingLine> TrainSettings::lines() const {
     if (inputs.value == InputKind::kRing) add("ring", std::to_string(ring.value), ring);
   }
   if (memory.value != StaticMemory::kNone) {
-    add("static", memory.value == StaticMemory::kShape ? "shape" : "alloc", memory);
+    add(memory.value == StaticMemory::kShape ? "static-shape" : "static-alloc", "1", memory);
   }
   add("width-factor", std::to_string(width_factor.value), width_factor);
   add("batches", std::to_string(batches.value), batches);

@@ -102,7 +102,7 @@ struct TrainSettings {
   [[nodiscard]] std::vector<SettingLine> memory_lines() const;
 };
 
-/// Returns a number for people, such as `0.001`.
+/// Returns the shortest text that is read as exactly this number, such as `0.001`.
 [[nodiscard]] std::string format_setting(double value);
 
 /// Parses whole numbers within limits. Throws UsageError otherwise.

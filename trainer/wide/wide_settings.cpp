@@ -360,12 +360,10 @@ std::vector<SettingLine> WideSettings::lines() const {
   add("loss", std::string(to_string(loss.value)), loss);
   add("optimizer", std::string(to_string(optimizer.value)), optimizer);
   add("precision", std::string(to_string(precision.value)), precision);
-  if (lazy_rows) lines.push_back({"rows", "touched", "--lazy-rows"});
+  if (lazy_rows) lines.push_back({"lazy-rows", "1", "--lazy-rows"});
   if (is_placed()) {
     add("first-layer", std::string(to_string(first_layer.value)), first_layer);
-    std::string budget = format_budget(first_layer_budget.value);
-    std::erase(budget, ' ');
-    add("first-layer-budget", budget, first_layer_budget);
+    add("first-layer-budget", exact_budget(first_layer_budget.value), first_layer_budget);
   }
   add("lr", format_setting(train.learning_rate.value), train.learning_rate);
   if (optimizer.value == Optimizer::kMomentum) {
@@ -380,15 +378,15 @@ std::vector<SettingLine> WideSettings::lines() const {
   }
   count("readers", readers);
   if (read_time.value.count() != 0) {
-    add("read-time", format_nanoseconds(static_cast<double>(read_time.value.count())), read_time);
+    add("read-time", exact_time(read_time.value), read_time);
   }
   if (!checkpoint.value.empty()) {
     add("checkpoint", checkpoint.value, checkpoint);
     add("every", format_every(every.value), every);
-    if (resume) lines.push_back({"start", "checkpoint", "--resume"});
+    if (resume) lines.push_back({"resume", "1", "--resume"});
   }
   if (parallel.value) add("parallel", std::string(to_string(*parallel.value)), parallel);
-  if (parallel.value == Parallel::kData) add("bucket", format_bytes(bucket.value), bucket);
+  if (parallel.value == Parallel::kData) add("bucket", exact_bytes(bucket.value), bucket);
   count("batches", train.batches);
   count("batch-size", train.batch_size);
   count("seed", train.seed);

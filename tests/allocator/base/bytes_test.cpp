@@ -68,6 +68,19 @@ TEST(Bytes, WrittenExactlyAreReadBack) {
   }
 }
 
+TEST(Bytes, ExactTextIsReadBackAndShort) {
+  EXPECT_EQ(exact_bytes({0}), "0B");
+  EXPECT_EQ(exact_bytes(gib(1024)), "1TiB");
+  EXPECT_EQ(exact_bytes(mib(1536)), "1.5GiB");
+  EXPECT_EQ(exact_bytes(mib(1) + kib(136) + Bytes{1}), "1187841B");
+  const Bytes machine{12'670'153'728};  // 11.8 GiB with three digits
+  EXPECT_EQ(exact_bytes(machine), "12373197KiB");
+  for (const Bytes size : {machine, Bytes{UINT64_MAX}, Bytes{(1ULL << 53U) + 1}, gib(3) + Bytes{1},
+                           kib(5) + Bytes{512}, Bytes{1}, mib(4) + kib(16)}) {
+    EXPECT_EQ(parse_bytes(exact_bytes(size)), size) << exact_bytes(size);
+  }
+}
+
 TEST(Bytes, WhatIsLeftIsNeverNegative) {
   EXPECT_EQ(minus_or_zero({5}, {3}), Bytes{2});
   EXPECT_EQ(minus_or_zero({3}, {3}), Bytes{0});

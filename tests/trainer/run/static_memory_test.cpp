@@ -135,7 +135,7 @@ TEST(StaticMemoryRun, ShowsWhatItDid) {
   const std::string text = format_run(settings, run);
   EXPECT_NE(text.find("as one operation 29 batches"), std::string::npos) << text;
   EXPECT_NE(text.find("host per batch"), std::string::npos) << text;
-  EXPECT_NE(settings_text(settings.lines()).find("static=alloc (test)"), std::string::npos);
+  EXPECT_NE(settings_text(settings.lines()).find("static-alloc=1 (test)"), std::string::npos);
   EXPECT_NE(run_json(settings, run).find("\"batches_as_one_operation\": 29"), std::string::npos);
   EXPECT_EQ(format_run(tiny_job(), train(tiny_job())).find("static memory"), std::string::npos);
 }

@@ -217,7 +217,7 @@ std::string settings_text() noexcept {
     std::string text;
     for (const SettingLine& line : describe(process->settings())) {
       if (!text.empty()) text += '\n';
-      text += std::string(line.name) + "=" + line.value + " (" + line.source + ")";
+      text += std::string(line.name) + "=" + line.shown() + " (" + line.source + ")";
     }
     return text;
   } catch (const std::exception&) {

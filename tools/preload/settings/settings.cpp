@@ -32,21 +32,6 @@ bool is_auto(std::string_view text) {
   });
 }
 
-std::string without_space(std::string text) {
-  std::erase(text, ' ');
-  return text;
-}
-
-std::string or_none(const std::string& text) { return text.empty() ? "none" : text; }
-
-/// Returns the text that parse_time reads.
-std::string format_time(std::chrono::nanoseconds time) {
-  const auto us = time.count() / 1000;
-  if (us % 1'000'000 == 0) return std::to_string(us / 1'000'000) + "s";
-  if (us % 1'000 == 0) return std::to_string(us / 1'000) + "ms";
-  return std::to_string(us) + "us";
-}
-
 class Lines {
  public:
   void add(std::string_view name, std::string value, const std::string& source) {
@@ -62,10 +47,10 @@ class Lines {
     add("pool", pool_name(settings), both ? settings.auto_pools.source : pool.kind.source);
     add_own(pool.kind.value, pool);
     if (both) add_own(PoolKind::kBestFit, pool);
-    add("budget", without_space(format_budget(pool.budget.value)), pool.budget);
-    add("alloc-log", or_none(pool.log.value), pool.log);
+    add("budget", exact_budget(pool.budget.value), pool.budget);
+    add("alloc-log", pool.log.value, pool.log);
     if (pool.log.value.empty()) return;
-    add("alloc-log-limit", without_space(format_bytes(pool.log_limit.value)), pool.log_limit);
+    add("alloc-log-limit", exact_bytes(pool.log_limit.value), pool.log_limit);
   }
   void add_policy(const PolicyOptions& policy) {
     add("policy", std::string(to_string(policy.policy.value)), policy.policy);
@@ -77,7 +62,7 @@ class Lines {
   void add_share(const ShareSettings& share) {
     if (!share.is_on()) return;
     add("share", share.name.value, share.name);
-    add("share-floor", without_space(format_budget(share.floor.value)), share.floor);
+    add("share-floor", exact_budget(share.floor.value), share.floor);
     if (!share.group.value.empty()) add("share-group", share.group.value, share.group);
   }
   [[nodiscard]] std::vector<SettingLine> take() { return std::move(lines_); }
@@ -86,11 +71,7 @@ class Lines {
   /// Adds the settings that only this kind has: WEIR_POOL_PAGE_SIZE as `pool-page-size`.
   void add_own(PoolKind kind, const PoolOptions& pool) {
     for (const PoolSetting* own : kind_of_pool(kind).settings) {
-      std::string name(own->variable.substr(std::string_view("WEIR_").size()));
-      std::ranges::transform(name, name.begin(), [](unsigned char c) {
-        return c == '_' ? '-' : static_cast<char>(std::tolower(c));
-      });
-      add(name, own->text(pool), own->source(pool));
+      add(flag_of(*own), own->text(pool), own->source(pool));
     }
   }
 
@@ -190,13 +171,13 @@ std::vector<SettingLine> describe(const Settings& settings) {
   lines.add_policy(settings.policy);
   lines.add_share(settings.share);
   lines.add("sync-free", settings.sync_free.value ? "1" : "0", settings.sync_free);
-  lines.add("max-wait", format_time(settings.max_wait.value), settings.max_wait);
+  lines.add("max-wait", exact_time(settings.max_wait.value), settings.max_wait);
   lines.add("spill", std::string(to_string(settings.spill.value)), settings.spill);
   lines.add("torch", std::string(to_string(settings.torch.value)), settings.torch);
-  lines.add("batch-range", or_none(settings.batch_range.value), settings.batch_range);
+  lines.add("batch-range", settings.batch_range.value, settings.batch_range);
   lines.add("nvml", std::string(to_string(settings.nvml.value)), settings.nvml);
-  lines.add("summary", or_none(settings.summary.value), settings.summary);
-  lines.add("timeline", or_none(settings.timeline.file.value), settings.timeline.file);
+  lines.add("summary", settings.summary.value, settings.summary);
+  lines.add("timeline", settings.timeline.file.value, settings.timeline.file);
   lines.add("log", std::string(to_string(settings.log.value)), settings.log);
   return lines.take();
 }

@@ -132,7 +132,7 @@ std::string text_of(const std::vector<replay::TraceResults>& results, const repl
 std::vector<SettingLine> settings_of(const CommandLine& line, const ReplayFlags& flags,
                                      const ReplayRequest& request, Bytes capacity) {
   std::vector<SettingLine> lines = line.settings();
-  if (flags.capacity.empty()) lines.push_back({"capacity", format_bytes(capacity), "default"});
+  if (flags.capacity.empty()) lines.push_back({"capacity", exact_bytes(capacity), "default"});
   if (!flags.pool.empty()) return lines;
   std::string names;
   for (const replay::PoolChoice& choice : request.choices) {

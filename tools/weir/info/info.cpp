@@ -71,7 +71,7 @@ std::string settings_table(const Info& info, bool wide) {
   table
       .words({"setting", "its name"},
              cells_of(lines, [](const auto& line) { return std::string(line.name); }))
-      .words({"value", "in force"}, cells_of(lines, [](const auto& line) { return line.value; }),
+      .words({"value", "in force"}, cells_of(lines, [](const auto& line) { return line.shown(); }),
              Long::kCut)
       .words({"from", "who set it"}, cells_of(lines, [](const auto& line) { return line.source; }),
              Long::kCut);
