@@ -1,6 +1,6 @@
 #pragma once
 
-// Reads the values of flags that both programs have.
+// The flags that both programs have, and what they choose.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "allocator/base/setting.hpp"
 #include "bench/simulate/comparison.hpp"
+#include "tools/program/command_line.hpp"
 
 namespace weir::simulate {
 
@@ -35,5 +36,26 @@ template <typename All>
   }
   return found;
 }
+
+/// What the flags choose.
+struct Choices {
+  std::vector<const Workload*> workloads;
+  std::vector<const PolicyChoice*> policies;
+  std::vector<BudgetChoice> budgets;
+  std::uint64_t seed = 1;
+};
+
+/// The flags, with a program's own defaults.
+struct ChoiceFlags {
+  std::string workloads = "all";
+  std::string policies = "all";
+  std::string budgets;
+  std::string seed = "1";
+  bool wide = false;
+
+  void add_to(CommandLine& line);
+  /// Throws UsageError.
+  [[nodiscard]] Choices read() const;
+};
 
 }  // namespace weir::simulate

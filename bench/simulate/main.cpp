@@ -19,11 +19,8 @@ namespace weir::simulate {
 namespace {
 
 struct Flags {
-  std::string workloads = "all";
-  std::string policies = "all";
-  std::string budgets = "1,1.5,2,4,16,devices";
+  ChoiceFlags choices{.budgets = "1,1.5,2,4,16,devices"};
   std::string batches = "5000";
-  std::string seed = "1";
   std::string jitter = "assumed";
   std::string json;
   std::string series;
@@ -31,18 +28,12 @@ struct Flags {
   std::string svg_of = "memory";
   std::string hand_over;
   bool check = false;
-  bool wide = false;
   bool list = false;
 };
 
 void add_flags(CommandLine& line, Flags& flags) {
-  line.add("--workload", flags.workloads, Value("all|NAME,..."), "what runs; see --list");
-  line.add("--policy", flags.policies, Value("all|NAME,..."), "what limits it; see --list");
-  line.add("--budget", flags.budgets, Value("NUMBER|BYTES|device|devices,..."),
-           "times the least budget of the workload, sizes such as 24GiB, device "
-           "(141 GB) or devices (8 x 141 GB)");
+  flags.choices.add_to(line);
   line.add("--batches", flags.batches, Value("N"), "batches of a run, up to 10000000");
-  line.add("--seed", flags.seed, Value("N"), "seed of sizes and jitter");
   line.add("--jitter", flags.jitter, Value("none|assumed|FILE"),
            "how unsteady the host is; FILE is a recording");
   line.add("--json", flags.json, Value("FILE"),
@@ -56,7 +47,6 @@ void add_flags(CommandLine& line, Flags& flags) {
   line.add("--hand-over", flags.hand_over, Value("never|last|always"),
            "when weir's pool hands memory of a freed working set to a copy, which then waits for "
            "it; last is if one batch is submitted; it always does");
-  line.add("--wide", flags.wide, "show all columns, and cut nothing to fit 100 columns");
   line.add("--check", flags.check,
            "exit with 1 if throttled misses a bound, or a policy of --policy is better");
   line.add("--list", flags.list, "print the workloads and the policies");
@@ -82,14 +72,15 @@ bool has_target(const PolicyChoice& policy) {
 
 ComparisonOptions checked(const Flags& flags) {
   ComparisonOptions options;
-  options.workloads = named("--workload", flags.workloads, workloads());
-  options.policies = named("--policy", flags.policies, policies());
+  const Choices choices = flags.choices.read();
+  options.workloads = choices.workloads;
+  options.policies = choices.policies;
+  options.budgets = choices.budgets;
+  options.run.seed = choices.seed;
   if (flags.check && std::ranges::count(options.policies, &policies().front()) == 0) {
     throw UsageError("--check needs the policy throttled");
   }
-  options.budgets = parse_budgets(flags.budgets);
   options.run.batches = whole("--batches", flags.batches, 1, 10'000'000);
-  options.run.seed = whole("--seed", flags.seed, 0, UINT32_MAX);
   options.run.jitter = read_jitter(flags.jitter);
   options.run.hand_over = parse_hand_over(flags.hand_over);
   options.run.keep_series = !flags.series.empty() || !flags.svg.empty();
@@ -150,7 +141,7 @@ int run_program(int argc, char** argv) {
   compare(options, [&](Outcome&& outcome) { outcomes.push_back(std::move(outcome)); });
   if (outcomes.empty()) throw UsageError("--budget: below the least budget of each workload");
   const bool has_table = flags.json != "-" && flags.series != "-" && flags.svg != "-";
-  if (has_table) std::fputs(table_text(outcomes, flags.wide).c_str(), stdout);
+  if (has_table) std::fputs(table_text(outcomes, flags.choices.wide).c_str(), stdout);
   outputs.write(outcomes, line);
   if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
   if (!flags.check || are_met(outcomes)) return 0;

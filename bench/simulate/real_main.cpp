@@ -24,23 +24,17 @@ namespace weir::simulate {
 namespace {
 
 struct Flags {
-  std::string workloads = "all";
-  std::string policies = "throttled,throttled-2,throttled-20ms,backstop,unbounded,barrier";
-  std::string budgets = "1,1.5,4";
+  ChoiceFlags choices{.policies = "throttled,throttled-2,throttled-20ms,backstop,unbounded,barrier",
+                      .budgets = "1,1.5,4"};
   std::string seconds = "1";
   std::string rounds = "3";
-  std::string seed = "1";
   std::string record;
-  bool wide = false;
 };
 
 struct Options {
-  std::vector<const Workload*> workloads;
-  std::vector<const PolicyChoice*> policies;
-  std::vector<BudgetChoice> budgets;
+  Choices choices;
   std::uint64_t seconds = 1;
   std::uint64_t rounds = 3;
-  std::uint64_t seed = 1;
 };
 
 /// One policy in one budget: what was measured in each round, and what is predicted from its
@@ -59,17 +53,14 @@ struct Row {
 };
 
 Options checked(const Flags& flags) {
-  Options options;
-  options.workloads = named("--workload", flags.workloads, workloads());
-  options.policies = named("--policy", flags.policies, policies());
-  std::erase_if(options.workloads, [](const Workload* one) { return !runs_for_real(*one); });
-  std::erase_if(options.policies, [](const PolicyChoice* one) { return !runs_for_real(*one); });
-  if (options.workloads.empty()) throw UsageError("--workload: only simulated");
-  if (options.policies.empty()) throw UsageError("--policy: only simulated");
-  options.budgets = parse_budgets(flags.budgets);
+  Options options{.choices = flags.choices.read()};
+  Choices& choices = options.choices;
+  std::erase_if(choices.workloads, [](const Workload* one) { return !runs_for_real(*one); });
+  std::erase_if(choices.policies, [](const PolicyChoice* one) { return !runs_for_real(*one); });
+  if (choices.workloads.empty()) throw UsageError("--workload: only simulated");
+  if (choices.policies.empty()) throw UsageError("--policy: only simulated");
   options.seconds = whole("--seconds", flags.seconds, 1, 600);
   options.rounds = whole("--rounds", flags.rounds, 1, 100);
-  options.seed = whole("--seed", flags.seed, 0, UINT32_MAX);
   return options;
 }
 
@@ -81,16 +72,17 @@ std::uint64_t batches_of(const Workload& workload, std::uint64_t seconds) {
 
 std::vector<Row> rows_of(const Workload& workload, const Options& options) {
   const std::uint64_t batches = batches_of(workload, options.seconds);
-  const Needs needs = needs_of(workload, batches, options.seed);
+  const Choices& choices = options.choices;
+  const Needs needs = needs_of(workload, batches, choices.seed);
   std::vector<Row> rows;
-  for (const BudgetChoice& budget : options.budgets) {
-    for (const PolicyChoice* policy : options.policies) {
-      const bool is_known = !policy->has_budget && &budget != &options.budgets.front();
+  for (const BudgetChoice& budget : choices.budgets) {
+    for (const PolicyChoice* policy : choices.policies) {
+      const bool is_known = !policy->has_budget && &budget != &choices.budgets.front();
       const Bytes bytes = bytes_of(budget, needs);
       if (is_known || bytes < needs.one) continue;
       rows.push_back({.policy = policy,
                       .budget = &budget,
-                      .options = {.budget = bytes, .batches = batches, .seed = options.seed}});
+                      .options = {.budget = bytes, .batches = batches, .seed = choices.seed}});
     }
   }
   return rows;
@@ -242,16 +234,10 @@ int run_program(int argc, char** argv) {
   CommandLine line(
       "run the simulator's workloads on the cpu device, beside what the simulator predicts");
   Flags flags;
-  line.add("--workload", flags.workloads, Value("all|NAME,..."), "as of weir-simulate");
-  line.add("--policy", flags.policies, Value("all|NAME,..."),
-           "those of weir's scheduler, as of weir-simulate");
-  line.add("--budget", flags.budgets, Value("NUMBER|BYTES|device|devices,..."),
-           "as of weir-simulate");
+  flags.choices.add_to(line);
   line.add("--seconds", flags.seconds, Value("SECONDS"), "device time of a run");
   line.add("--rounds", flags.rounds, Value("N"),
            "rounds over all rows of a workload; medians are shown");
-  line.add("--seed", flags.seed, Value("N"), "seed of sizes");
-  line.add("--wide", flags.wide, "show all columns, and cut nothing to fit 100 columns");
   line.add("--record", flags.record, Value("FILE"), "write the jitter, for weir-simulate --jitter");
   line.set_page("docs/simulate.md");
   line.set_footer(
@@ -264,11 +250,11 @@ int run_program(int argc, char** argv) {
   if (!flags.record.empty()) record.emplace("--record", flags.record);
   JitterSamples samples;
   Summaries summaries;
-  for (const Workload* workload : options.workloads) {
+  for (const Workload* workload : options.choices.workloads) {
     std::vector<Row> rows = rows_of(*workload, options);
     if (rows.empty()) continue;
     for (std::uint64_t i = 0; i < options.rounds; ++i) run_round(*workload, rows, samples);
-    print(*workload, rows, summaries, flags.wide);
+    print(*workload, rows, summaries, flags.choices.wide);
   }
   if (summaries.time.rows == 0)
     throw UsageError("--budget: below the least budget of each workload");
