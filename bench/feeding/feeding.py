@@ -19,9 +19,11 @@ MOST_RATIO = 1.1
 SPEEDS = {"half as fast": 2.0, "as fast": 1.0, "twice as fast": 0.5}  # and their time over the device's
 COLUMNS = "readers|ratio|most||step ms|readers ms|device ms|staging MiB|end MiB|peak MiB"
 LEGEND = """\
-  ratio: step over the slower of readers and device; most: the target; step, readers, device: time
-  for a batch; staging: host memory for copies after a quarter of the run, and at its end;
-  peak: most memory taken from the device, in a budget of {budget} MiB."""
+  readers: their speed, compared with the device's; ratio: step ms over the slower of readers ms and
+  device ms; most: the target; step ms: time of a batch; readers ms: time that the readers need for
+  it; device ms: time that the device needs for it; staging MiB: host memory for copies after a
+  quarter of the run; end MiB: the same at the end; peak MiB: most memory taken from the device, of
+  {budget} MiB."""
 
 
 class Run:

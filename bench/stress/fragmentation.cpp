@@ -9,6 +9,7 @@
 #include "bench/stress/report.hpp"
 #include "bench/stress/running_out.hpp"
 #include "tools/program/numbers.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/program/table.hpp"
 
 namespace weir::bench {
@@ -85,8 +86,11 @@ int run_fragmentation(const Stress& stress) {
   std::printf("least memory in which it completes, over the peak requested\n%s\n",
               pattern_table(names, least, stress.wide).c_str());
   std::printf(
-      "most that it takes with room for everything, over the same; all: takes what there is at "
-      "once\n%s%s",
+      "%s%s%s",
+      wrapped("most memory reserved with room for everything, over the peak requested; all: the "
+              "whole device",
+              2)
+          .c_str(),
       pattern_table(names, reserved, stress.wide).c_str(),
       pattern_legend(reserved, stress.wide).c_str());
   for (const std::string& line : stress.missing) std::printf("%s\n", line.c_str());

@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<std::uint64_t, 5> kPercents{90, 95, 99, 100, 103};
 constexpr const char* kMarks =
     "  each mark: at 90, 95, 99, 100 and 103% of the least memory in which it completes;\n"
-    "  +: completes; x: is refused and goes on as it should; !: is refused and does not;\n"
+    "  +: completes; x: runs out of memory and goes on as it should; !: does not go on so;\n"
     "  -: cannot begin.\n";
 /// The current table, and the faults found.
 struct Report {

@@ -34,9 +34,9 @@ std::string run_ahead_table(const std::vector<RunAheadFigures>& rows, bool wide)
              cells_of(rows, [](const auto& row) { return std::string(to_string(row.policy)); }))
       .bytes({"peak", "most memory taken"},
              cells_of(rows, [](const auto& row) { return std::optional(row.peak_reserved); }))
-      .numbers({"batches", "submitted"},
+      .numbers({"batches", "how many were submitted"},
                cells_of(rows, [](const auto& row) { return std::to_string(row.batches); }))
-      .numbers({"held back", "times"},
+      .numbers({"held back", "how often"},
                cells_of(rows, [](const auto& row) { return std::to_string(row.waits); }))
       .words({"result", "how it ended"}, cells_of(rows, [](const auto& row) -> std::string {
                if (!row.wrong.empty()) return "wrong";

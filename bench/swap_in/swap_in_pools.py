@@ -210,9 +210,9 @@ def main():
         costs.append([name, *(cost(pool, min(times, default=1)) for pool in found)])
         made.append([name, str(len(lines)), *(calls(pool) for pool in found)])
     show(costs)
-    print("  of each pool: peak reserved over peak requested, and time over the best pool's.\n")
+    print("  of each pool: most memory reserved over the peak requested, then time over the fastest pool's.\n")
     show(made)
-    print("  number: of the requests; of each pool: calls of the driver + pages mapped.")
+    print("  number: how many requests; of each pool: driver calls, and how many pages (p) it maps.")
 
 
 if __name__ == "__main__":

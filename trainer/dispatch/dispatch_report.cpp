@@ -37,9 +37,9 @@ std::string stages_table(const std::vector<CaseSummary>& cases, bool wide) {
   table
       .words({"x", "the vector, and how long the program computes before each call"},
              cells_of(cases, [](const CaseSummary& c) { return name_of(c.what); }), Long::kCut)
-      .numbers({"t1 us", "submit"}, stages([](const Stages& s) { return s.submit; }))
-      .numbers({"t2 us", "execute"}, stages([](const Stages& s) { return s.execute; }))
-      .numbers({"t3 us", "return"}, stages([](const Stages& s) { return s.back; }))
+      .numbers({"t1 us", "time to submit"}, stages([](const Stages& s) { return s.submit; }))
+      .numbers({"t2 us", "time to execute"}, stages([](const Stages& s) { return s.execute; }))
+      .numbers({"t3 us", "time to return"}, stages([](const Stages& s) { return s.back; }))
       .numbers({"waking us", "submit to a device that sleeps", Shown::kWide},
                stages([](const Stages& s) { return s.submit_waking; }))
       .numbers({"device us", "execute, with the device's own work", Shown::kWide},
