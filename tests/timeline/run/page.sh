@@ -152,20 +152,27 @@ while read -r site _ what; do
     failed=1
   fi
 done < <(grep -oE '^ +trainer/[a-z/]+\.cpp:[0-9]+ +[0-9.]+ +[a-z_]+' "$page" | sed 's/\./\\./g')
-# The first line: the process, and its summary, of which lost events are a part.
+# Prints the summaries in file $1 as a line each: what begins with the process, and the indented lines after it.
+summaries() {
+  awk '/^weir-train \(process / { text = $0; next }
+       text != "" && /^  / { sub(/^ +/, ""); text = text " " $0; next }
+       text != "" { print text; text = "" }
+       END { if (text != "") print text }' "$1"
+}
+# A report begins with the process and its summary, of which lost events are a part.
 for report in barrier unbounded; do
-  head -n 1 "$scratch/$report" | grep -qE '^weir-train \(process [0-9]+\): .*peak .*; 0 events lost$' || {
-    echo "page.sh: the first line of the report '$report' is no summary"
+  summaries "$scratch/$report" | grep -qE '^weir-train \(process [0-9]+\): .*peak .*; 0 events lost$' || {
+    echo "page.sh: the report '$report' does not begin with a summary"
     failed=1
   }
 done
-if (($(grep -cE '^weir-train \(process [0-9]+\): peak .*; 0 events lost$' "$page") != 2)); then
+if (($(summaries "$page" | grep -cE '^weir-train \(process [0-9]+\): peak .*; 0 events lost$') != 2)); then
   echo "page.sh: the page shows other first lines of reports"
   failed=1
 fi
 # The page's reports are of the commands that it shows: their budgets and numbers of barriers are the same.
 for report in barrier unbounded; do
-  budget=$(head -n 1 "$scratch/$report" | grep -oE 'of [0-9.]+ [KMG]iB at')
+  budget=$(summaries "$scratch/$report" | grep -oE 'of [0-9.]+ [KMG]iB at')
   if (($(grep -cE "^weir-train \(process [0-9]+\): peak .* $budget" "$page") != 2)); then
     echo "page.sh: the page shows reports with another budget than '$budget'"
     failed=1
