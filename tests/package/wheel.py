@@ -126,8 +126,7 @@ def check_manual():
     for name, program in {"weir": WEIR, "weir-train": TRAIN}.items():
         for shell, path in {"bash": f"bash-completion/completions/{name}", "zsh": f"zsh/site-functions/_{name}"}.items():
             assert (share / path).read_text() == run(program, "--completion", shell), path
-    run("python3", "-B", SOURCE / "tests/program/command_line/programs.py", "pages",
-        *(package() / "bin" / name for name in ("weir", "weir-train")))
+    run("python3", "-B", SOURCE / "tests/program/command_line/programs.py", "pages", WEIR, TRAIN)
     pages = share / "doc/weir"
     run("python3", "-B", SOURCE / "tests/package/links.py", pages)
     run("python3", "-B", SOURCE / "tests/package/paths.py", SOURCE, pages)
