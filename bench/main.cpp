@@ -10,6 +10,7 @@
 #include "bench/shared/jemalloc.hpp"
 #include "bench/shared/table.hpp"
 #include "kernels/blas/blas.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/program/standard_streams.hpp"
 
 namespace {
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
   using namespace weir::bench;
   weir::hold_standard_streams();
   weir::fail_unprinted_at_exit();
+  if (const auto columns = weir::terminal_columns()) weir::fit_reports_to(*columns);
   const bool wide = take_wide(argc, argv);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

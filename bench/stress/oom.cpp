@@ -8,6 +8,7 @@
 #include "bench/stress/report.hpp"
 #include "bench/stress/run_ahead.hpp"
 #include "bench/stress/running_out.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/program/table.hpp"
 #include "tools/replay/measure/least_capacity.hpp"
 
@@ -16,9 +17,10 @@ namespace {
 
 constexpr std::array<std::uint64_t, 5> kPercents{90, 95, 99, 100, 103};
 constexpr const char* kMarks =
-    "  each mark: at 90, 95, 99, 100 and 103% of the least memory in which it completes;\n"
-    "  +: completes; x: runs out of memory and goes on as it should; !: does not go on so;\n"
-    "  -: cannot begin.\n";
+    "  each mark: at 90, 95, 99, 100 and 103% of the least memory in which it completes; +: "
+    "completes; x: runs out of memory and goes on as it should; !: does not go on so; -: cannot "
+    "begin.";
+
 /// The current table, and the faults found.
 struct Report {
   std::vector<PatternRow> rows;
@@ -106,7 +108,7 @@ void print_patterns(Report& report, const Stress& stress) {
   bar.clear();
   std::printf("patterns of up to %s, upstream %s\n\n%s%s%s\n",
               format_bytes(stress.patterns.most).c_str(), stress.upstream.c_str(),
-              pattern_table(names, report.rows, stress.wide).c_str(), kMarks,
+              pattern_table(names, report.rows, stress.wide).c_str(), wrapped(kMarks, 2).c_str(),
               pattern_legend(report.rows, stress.wide).c_str());
 }
 

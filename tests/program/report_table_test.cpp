@@ -34,7 +34,7 @@ TEST(ReportTable, SizesHaveOneUnitWithoutThoseThatAreHidden) {
   table.words({"policy", "its name"}, {"a", "b"})
       .bytes({"needs", "least memory"}, {mib(122) + kib(604), std::nullopt})
       .bytes({"peak", "most memory"}, {kib(1659), mib(40)})
-      .bytes({"staging", "of the host", Shown::kWide}, {Bytes{5}, gib(12)})
+      .bytes({"staging", "of the host", Shown::kWide}, {Bytes{5}, gib(120)})
       .rates({"rate", "of copies"}, {gib(2), gib(1)});
   EXPECT_EQ(table.rows(false),
             "policy  needs MiB  peak MiB  rate GiB/s\n"

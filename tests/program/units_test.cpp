@@ -65,11 +65,13 @@ TEST(Units, ComparedColumnsHaveOneUnitAndTheSameDigits) {
               ElementsAre("122.59 MiB", "1.62 MiB", "4.00 MiB"));
   EXPECT_THAT(first_cells({{0x1p20}, {std::nullopt}, {0.0}}),
               ElementsAre("1 MiB", "- MiB", "0 MiB"));
+  EXPECT_THAT(first_cells({{80 * 0x1p30}, {16.5 * 0x1p20}}),
+              ElementsAre("81920.0 MiB", "16.5 MiB"));
 }
 
 TEST(Units, AColumnOfMuchSmallerSizesHasItsOwn) {
-  EXPECT_THAT(first_cells({{40 * 0x1p30}, {0x1p20}, {3 * 0x1p20}}),
-              ElementsAre("40 GiB", "1 MiB", "3 MiB"));
+  EXPECT_THAT(first_cells({{400 * 0x1p30}, {0x1p20}, {3 * 0x1p20}}),
+              ElementsAre("400 GiB", "1 MiB", "3 MiB"));
   EXPECT_THAT(first_cells({{0x1p40}, {0x1p20}, {1.0}}), ElementsAre("1 TiB", "1 MiB", "1 B"));
 }
 

@@ -38,12 +38,15 @@ Range range_of(std::span<const std::optional<double>> values) {
   return range;
 }
 
-const Unit& unit_for(const Range& range, std::span<const Unit> units) {
-  constexpr double kMostShown = 9'999.5;  // four digits before it
+/// Four digits before the point, and for compared sizes, which differ more, five.
+constexpr double kMostShown = 9'999.5;
+constexpr double kMostCompared = 99'999.5;
+
+const Unit& unit_for(const Range& range, std::span<const Unit> units, double most_shown) {
   std::size_t at = units.size() - 1;
   while (at > 0 && range.most < 0.9995 * units[at].size) --at;
   while (at > 0 && range.least < kLeastShown * units[at].size &&
-         range.most / units[at - 1].size < kMostShown) {
+         range.most / units[at - 1].size < most_shown) {
     --at;
   }
   return units[at];
@@ -65,6 +68,18 @@ bool is_too_small(std::span<const std::optional<double>> column, const Scale& sc
   return most > 0 && most < kOneDigit * scale.size;
 }
 
+Scale scale_with(Measure measure, std::span<const std::optional<double>> values,
+                 double most_shown) {
+  const std::span<const Unit> units =
+      measure == Measure::kBytes ? std::span<const Unit>(kSizes) : std::span<const Unit>(kTimes);
+  const Range range = range_of(values);
+  const Unit& unit = unit_for(range, units, most_shown);
+  const bool known = std::ranges::any_of(values, [](const auto& v) { return v.has_value(); });
+  return {.unit = known ? std::string(unit.name) : std::string(),
+          .size = unit.size,
+          .digits = digits_for(values, range, unit.size)};
+}
+
 UnitColumn column_of(Measure measure, std::span<const std::optional<double>> values) {
   const Scale scale = scale_of(measure, values);
   UnitColumn column{.unit = scale.unit, .cells = {}};
@@ -83,18 +98,12 @@ std::string Scale::format(const std::optional<double>& value) const {
 }
 
 Scale scale_of(Measure measure, std::span<const std::optional<double>> values) {
-  const std::span<const Unit> units =
-      measure == Measure::kBytes ? std::span<const Unit>(kSizes) : std::span<const Unit>(kTimes);
-  const Range range = range_of(values);
-  const Unit& unit = unit_for(range, units);
-  const bool known = std::ranges::any_of(values, [](const auto& v) { return v.has_value(); });
-  return {.unit = known ? std::string(unit.name) : std::string(),
-          .size = unit.size,
-          .digits = digits_for(values, range, unit.size)};
+  return scale_with(measure, values, kMostShown);
 }
 
 std::vector<Scale> scales_of(Measure measure,
                              std::span<const std::vector<std::optional<double>>> columns) {
+  const bool more_digits = measure == Measure::kBytes;
   std::vector<Scale> scales(columns.size());
   std::vector<std::size_t> open(columns.size());
   std::iota(open.begin(), open.end(), std::size_t{0});
@@ -107,7 +116,8 @@ std::vector<Scale> scales_of(Measure measure,
       for (const std::size_t c : group) {
         values.insert(values.end(), columns[c].begin(), columns[c].end());
       }
-      scale = scale_of(measure, values);
+      scale =
+          scale_with(measure, values, more_digits && group.size() > 1 ? kMostCompared : kMostShown);
       std::erase_if(group, [&](std::size_t c) { return is_too_small(columns[c], scale); });
     }
     for (const std::size_t c : group) scales[c] = scale;

@@ -40,8 +40,8 @@ enum class Measure : std::uint8_t {
 /// number of digits after the point: none if all are whole or at least 100.
 [[nodiscard]] Scale scale_of(Measure measure, std::span<const std::optional<double>> values);
 
-/// Returns the scales of columns that a reader compares: the same one for all. Columns that
-/// would show no digit in that unit get another one together.
+/// Returns the scales of columns that a reader compares: the same one for all. The largest size may
+/// have five digits then. Columns that would show no digit in that unit get another one together.
 [[nodiscard]] std::vector<Scale> scales_of(
     Measure measure, std::span<const std::vector<std::optional<double>>> columns);
 
