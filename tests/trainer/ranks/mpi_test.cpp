@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "../temporary_directory.hpp"
 #include "mpirun.hpp"
 
 namespace weir {
@@ -13,14 +14,15 @@ namespace {
 using testing::Finished;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::read_file;
+using testing::TemporaryDirectory;
 
 class RanksByMpi : public testing::ByMpi {
  protected:
   /// Runs `count` ranks of the test's program.
-  [[nodiscard]] static Finished run(int count, std::vector<std::string> words,
-                                    const std::vector<std::string>& more = {}) {
+  [[nodiscard]] static Finished run(int count, std::vector<std::string> words) {
     words.insert(words.begin(), WEIR_RANKS_PROGRAM);
-    return run_ranks(count, words, more);
+    return run_ranks(count, words);
   }
 };
 
@@ -60,20 +62,24 @@ TEST_P(RanksByMpi, AStoppedRankEndsTheOthersWhichNameIt) {
   EXPECT_THAT(finished.err, ::testing::AnyOf(HasSubstr("rank 0" + why), HasSubstr("rank 1" + why)));
 }
 
-TEST_P(RanksByMpi, AKilledRankEndsTheOthersAndIsNamed) {
-  const Finished finished = run(3, {"fails", "killed"}, GetParam().leave_others);
-  EXPECT_NE(finished.exit_code, 0);
-  EXPECT_THAT(finished.err, ::testing::AnyOf(HasSubstr("rank 2 ended before the others did"),
-                                             HasSubstr("process rank 2 ")));
-}
-
-TEST_P(RanksByMpi, ARankThatFailsOrAbortsSaysWhyAndEndsTheOthers) {
-  Finished finished = run(2, {"fails", "throws"}, GetParam().leave_others);
-  EXPECT_NE(finished.exit_code, 0);
-  EXPECT_THAT(finished.err, HasSubstr("this rank has no more disk"));
-  finished = run(2, {"fails", "aborts"}, GetParam().leave_others);
-  EXPECT_NE(finished.exit_code, 0);
-  EXPECT_THAT(finished.err, HasSubstr("rank 1 ends: lost its GPU"));
+TEST_P(RanksByMpi, ADyingRankEndsTheOthersWhichSayWhy) {
+  struct Death {
+    std::string how;
+    std::string of_rank_2;  ///< what that rank says itself
+    std::string of_rank_0;
+  };
+  for (const Death& death :
+       {Death{"killed", "", "rank 0 ends: rank 2 ended before the others did"},
+        Death{"throws", "this rank has no more disk", "rank 0 ends: rank 2 "},
+        Death{"aborts", "rank 2 ends: lost its GPU", "rank 0 ends: rank 2 lost its GPU"}}) {
+    SCOPED_TRACE(death.how);
+    const TemporaryDirectory directory;
+    const Finished finished =
+        run_dying_ranks(3, {WEIR_RANKS_PROGRAM, "fails", death.how}, directory.file(""));
+    EXPECT_NE(finished.exit_code, 0);
+    EXPECT_THAT(read_file(directory.file("error.2")), HasSubstr(death.of_rank_2));
+    EXPECT_THAT(read_file(directory.file("error.0")), HasSubstr(death.of_rank_0));
+  }
 }
 
 TEST_P(RanksByMpi, ASlowRankIsNamedAndWaitedFor) {
