@@ -1,6 +1,8 @@
 #include "allocator/base/setting.hpp"
 
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 
 namespace weir {
 namespace {
@@ -33,6 +35,13 @@ Environment process_environment() {
 void refuse(std::string_view name, std::string_view value, std::string_view want) {
   throw UsageError(std::string(name) + "='" + shown(value) +
                    "' is not allowed: " + std::string(want));
+}
+
+Bytes parse_some_bytes(std::string_view name, std::string_view text) {
+  const std::optional<std::uint64_t> plain = parse_whole(text);
+  const std::optional<Bytes> bytes = plain ? Bytes{*plain} : parse_bytes(text);
+  if (!bytes || bytes->count == 0) refuse(name, text, "a number of bytes from 1 on, or 25MiB");
+  return *bytes;
 }
 
 }  // namespace weir

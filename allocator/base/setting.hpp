@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
 
 namespace weir {
@@ -47,5 +48,9 @@ void read_setting(Setting<T>& setting, const Environment& environment,
     return;
   }
 }
+
+/// Parses a number of bytes, plain or with a unit (`25MiB`). Throws UsageError for anything but a
+/// number from 1 on.
+[[nodiscard]] Bytes parse_some_bytes(std::string_view name, std::string_view text);
 
 }  // namespace weir

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -53,7 +54,8 @@ def make_measured(build, folder):
     printed = run(train, "compare", "--device", "cpu", "--small", "--svg", folder / "compare.svg")
     (folder / "compare.txt").write_text(printed)
     (folder / "timelines.txt").write_text(run("bash", HERE / "timelines.sh", train, weir, folder))
-    hashes = {name: hash_of(folder / name) for *_, pictures in MEASURED.values() for name in pictures}
+    hashes = {name: hash_of(folder / name)
+              for printed, (*_, pictures) in MEASURED.items() for name in (printed, *pictures)}
     (folder / "measured.json").write_text(json.dumps(hashes, indent=1) + "\n")
 
 
@@ -64,8 +66,20 @@ def hash_of(path):
 def blocks_from(page, printed):
     """How many blocks of output on a page come from what was printed; a line `...` leaves lines out."""
     blocks = [part.split("\n```", 1)[0] for part in page.split("```text\n")[1:]]
-    lines = set(printed.splitlines())
-    return sum(all(line in lines or line.strip() == "..." for line in block.splitlines()) for block in blocks)
+    return sum(comes_from(block, printed) for block in blocks)
+
+
+def comes_from(block, printed):
+    """Whether the parts of a block between its lines `...` stand in what was printed, in this order."""
+    rest = "\n" + printed
+    for part in re.split(r"^ *\.\.\.$\n?", block, flags=re.MULTILINE):
+        if not part:
+            continue
+        _, found, rest = rest.partition("\n" + part.removesuffix("\n") + "\n")
+        if not found:
+            return False
+        rest = "\n" + rest
+    return True
 
 
 def faults_of_drawn(build, folder=HERE):
@@ -80,9 +94,9 @@ def faults_of_measured(folder=HERE, root=ROOT):
     faults = []
     hashes = json.loads((folder / "measured.json").read_text())
     for printed, (page, blocks, pictures) in MEASURED.items():
-        for name in pictures:
+        for name in (printed, *pictures):
             if hashes.get(name) != hash_of(folder / name):
-                faults.append(f"docs/pictures/{name} is not the one that was made with docs/pictures/{printed}")
+                faults.append(f"docs/pictures/{name} is not the one that was made with {', '.join(pictures)}")
         found = blocks_from((root / page).read_text(), (folder / printed).read_text())
         if found != blocks:
             faults.append(f"{page} shows {found} blocks of docs/pictures/{printed}, not {blocks}: its figures are "
@@ -93,9 +107,10 @@ def faults_of_measured(folder=HERE, root=ROOT):
 def faults_of_pages(folder=HERE, root=ROOT):
     """A picture that no page shows, and a page's picture that is not here."""
     pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
-    shown = "".join(page.read_text() for page in pages)
-    return [f"no page shows docs/pictures/{path.name}"
-            for path in sorted(folder.iterdir()) if path.suffix in (".svg", ".png") and f"pictures/{path.name})" not in shown]
+    shown = {name for page in pages for name in re.findall(r"\((?:docs/)?pictures/([^)]+)\)", page.read_text())}
+    there = {path.name for path in folder.iterdir() if path.suffix in (".svg", ".png")}
+    return [*(f"no page shows docs/pictures/{name}" for name in sorted(there - shown)),
+            *(f"a page shows docs/pictures/{name}, which is not there" for name in sorted(shown - there))]
 
 
 def main():

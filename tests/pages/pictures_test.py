@@ -14,7 +14,8 @@ import remake  # noqa: E402
 class Blocks(unittest.TestCase):
     def test_a_block_counts_if_each_of_its_lines_was_printed(self):
         printed = "head\n  a 1\n  b 2\nend\n"
-        for block, counts in (("head\n  a 1", 1), ("head\n...\nend", 1), ("head\n  a 3", 0), ("  b  2", 0)):
+        for block, counts in (("head\n  a 1", 1), ("head\n...\nend", 1), ("head\n  a 3", 0), ("  b  2", 0),
+                              ("  b 2\n...\n  a 1", 0), ("head\n  b 2", 0), ("...\n  b 2\nend\n...", 1)):
             self.assertEqual(remake.blocks_from(f"Words.\n```text\n{block}\n```\nMore.\n", printed), counts, block)
 
 
@@ -28,6 +29,7 @@ class Measured(unittest.TestCase):
         hashes = []
         for printed, (page, blocks, names) in remake.MEASURED.items():
             (self.pictures / printed).write_text("first 1\nsecond 2\n")
+            hashes.append(f'"{printed}": "{remake.hash_of(self.pictures / printed)}"')
             (self.root / page).write_text("```text\nfirst 1\n```\n" * blocks + "".join(f"![](pictures/{n})" for n in names))
             for name in names:
                 (self.pictures / name).write_text(name)
@@ -43,12 +45,23 @@ class Measured(unittest.TestCase):
         self.assertEqual(len(remake.faults_of_measured(self.pictures, self.root)), 1)
 
     def test_a_page_with_older_figures_is_found(self):
-        (self.pictures / "timelines.txt").write_text("first 1.5\n")
+        page = self.root / "docs/timelines.md"
+        page.write_text(page.read_text().replace("first 1", "first 1.5"))
         self.assertIn("older than the picture", remake.faults_of_measured(self.pictures, self.root)[0])
+
+    def test_newer_figures_without_their_pictures_are_found(self):
+        (self.pictures / "timelines.txt").write_text("first 1\nsecond 3\n")
+        self.assertIn("docs/pictures/timelines.txt is not the one", remake.faults_of_measured(self.pictures, self.root)[0])
 
     def test_a_picture_that_no_page_shows_is_found(self):
         (self.pictures / "forgotten.svg").write_text("")
         self.assertEqual(remake.faults_of_pages(self.pictures, self.root), ["no page shows docs/pictures/forgotten.svg"])
+
+
+    def test_a_picture_that_is_not_there_is_found(self):
+        (self.pictures / "compare.svg").unlink()
+        self.assertEqual(remake.faults_of_pages(self.pictures, self.root),
+                         ["a page shows docs/pictures/compare.svg, which is not there"])
 
 
 class Admission(unittest.TestCase):

@@ -79,21 +79,23 @@ double peak_of(const MemoryCurve& curve) {
   return most;
 }
 
-/// The peak is that of the curve, the speed that of the measured runs.
+/// Figures are those of the compared runs, as in the table.
 std::string words_of(const CompareSettings& settings, const Comparison& comparison,
                      const MemoryCurve& curve) {
-  const std::string peak = ": peak " + format_bytes({static_cast<std::uint64_t>(peak_of(curve))});
+  const bool is_reference = curve.name == "reference";
+  const std::string name = is_reference ? "unbounded, enough memory"
+                           : curve.name == to_string(Policy::kUnbounded)
+                               ? "unbounded in " + format_budget(settings.train.pool.budget.value)
+                               : curve.name;
   const PolicyFigures* const figures = figures_of(comparison, curve.name);
-  if (figures == nullptr || figures->runs == 0) return curve.name + peak;
-  if (curve.name == "reference") {
-    const double speed = figures->batches_per_second;
-    return "enough memory" + peak + ", " + format_number(speed, speed < 100 ? 1 : 0) + " batches/s";
+  if (figures == nullptr || figures->runs == 0) return name;
+  if (figures->last.outcome != Outcome::kFinished || diverged(figures->last)) {
+    return name + ": " + describe_outcome(figures->last);
   }
-  if (figures->last.outcome != Outcome::kFinished) {
-    return curve.name + " in " + format_budget(settings.train.pool.budget.value) + ": " +
-           describe_outcome(figures->last);
-  }
-  return curve.name + peak + ", " + format_number(figures->ratio, 2) + " times the speed";
+  const std::string text = name + ": peak " + format_bytes(figures->last.pool.reserved.peak);
+  if (is_reference) return text;
+  if (!(figures->ratio > 0)) return text;
+  return text + ", " + format_number(figures->ratio, 2) + " times its speed";
 }
 
 bool ran_out(const Comparison& comparison, const std::string& name) {
@@ -167,18 +169,26 @@ std::string comparison_svg(const CompareSettings& settings, const Comparison& co
             picture::bytes_axis(1.06 * std::max(highest_of(curves, false), budget), 4));
   all.axes("reserved", false);
   near.axes("near the budget", true);
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    const MemoryCurve& curve = curves[i];
+  const auto draw = [&](const MemoryCurve& curve) {
     const std::string words = words_of(settings, comparison, curve);
     const bool cross = ran_out(comparison, curve.name);
     draw_curve(svg, all, curve, cross, words);
     if (curve.name != "reference") draw_curve(svg, near, curve, cross, words);
-    picture::draw_key(svg, picture::key_place(i, 50), colour_of(curve.name), words);
+  };
+  // What runs out lies on top: it is as high as others, and ends early.
+  for (const bool out : {false, true}) {
+    for (const MemoryCurve& curve : curves) {
+      if (ran_out(comparison, curve.name) == out) draw(curve);
+    }
+  }
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    picture::draw_key(svg, picture::key_place(i, 50), colour_of(curves[i].name),
+                      words_of(settings, comparison, curves[i]));
   }
   all.mark(budget, "budget");
   near.mark(budget, "budget");
   svg.text({picture::kPlotLeft, second + kHeight + 62.0},
-           "Each curve is recorded in a run of its own. Speeds are those of the compared runs.",
+           "Each curve is one more run, recorded. The figures are those of the compared runs.",
            R"(font-size="11" fill="#555")");
   return svg.finish();
 }

@@ -5,16 +5,9 @@
 
 namespace weir {
 
-Bytes parse_bucket(std::string_view name, std::string_view text) {
-  const std::optional<std::uint64_t> plain = parse_whole(text);
-  const std::optional<Bytes> bytes = plain ? Bytes{*plain} : parse_bytes(text);
-  if (!bytes || bytes->count == 0) refuse(name, text, "a number of bytes from 1 on, or 25MiB");
-  return *bytes;
-}
-
 Setting<Bytes> bucket_setting(const Environment& environment) {
   Setting<Bytes> bucket = Setting<Bytes>::by_default(kDefaultBucket);
-  read_setting(bucket, environment, {"MXNET_KVSTORE_REDUCE_BUCKET_SIZE"}, parse_bucket);
+  read_setting(bucket, environment, {"MXNET_KVSTORE_REDUCE_BUCKET_SIZE"}, parse_some_bytes);
   return bucket;
 }
 

@@ -20,13 +20,9 @@ namespace weir {
 inline constexpr Bytes kDefaultBucket = mib(25);
 
 /// Returns the most bytes of a bucket: MXNET_KVSTORE_REDUCE_BUCKET_SIZE, or the default. Throws
-/// UsageError as parse_bucket does. (MXNet's own list of variables,
+/// UsageError as parse_some_bytes does. (MXNet's own list of variables,
 /// and its sources at its last commit, do not have this name: the meaning is ours.)
 [[nodiscard]] Setting<Bytes> bucket_setting(const Environment& environment);
-
-/// Parses a number of bytes, plain or with a unit (`25MiB`). Throws UsageError for anything but a
-/// number from 1 on.
-[[nodiscard]] Bytes parse_bucket(std::string_view name, std::string_view text);
 
 /// Groups gradients, in the order in which the backward pass makes them (last layer first), into
 /// buckets of at most `most` bytes; a larger gradient is a bucket alone. `sizes` are in bytes, in

@@ -1,7 +1,6 @@
 #include "trainer/report/claim.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "scheduler/admission/policy.hpp"
 #include "tools/program/numbers.hpp"
@@ -16,39 +15,25 @@ const PolicyFigures* figures_of(const Comparison& comparison, Policy policy) {
   return found == comparison.policies.end() || found->runs == 0 ? nullptr : &*found;
 }
 
-/// Returns ` (75 times less)`, or that it is no less.
-std::string times_less(Bytes ours, Bytes theirs) {
-  if (ours >= theirs) return " (no less)";
-  const double times = static_cast<double>(theirs.count) / static_cast<double>(ours.count);
-  return " (" + format_number(times, times < 9.95 ? 1 : 0) + " times less)";
+bool finished(const PolicyFigures& figures) {
+  return figures.runs != 0 && figures.last.outcome == Outcome::kFinished && !diverged(figures.last);
 }
 
-std::string memory(const Comparison& comparison, const PolicyFigures& throttled,
-                   const PolicyFigures* unbounded) {
-  if (throttled.smallest_budget && unbounded != nullptr && unbounded->smallest_budget) {
-    const Bytes ours = *throttled.smallest_budget;
-    const Bytes theirs = *unbounded->smallest_budget;
-    return "throttled finishes in " + format_bytes(ours) + " where unbounded run-ahead needs " +
-           format_bytes(theirs) + times_less(ours, theirs);
-  }
-  const Bytes ours = throttled.last.pool.reserved.peak;
-  if (comparison.reference.runs == 0) return "throttled reserved at most " + format_bytes(ours);
-  const Bytes theirs = comparison.reference.last.pool.reserved.peak;
-  return "throttled reserved at most " + format_bytes(ours) +
-         " where unbounded run-ahead with enough memory reserved " + format_bytes(theirs) +
-         times_less(ours, theirs);
+/// Returns ` (75 times less)`, or how else the two compare.
+std::string times_less(Bytes ours, Bytes theirs) {
+  if (ours > theirs) return " (more)";
+  if (ours.count == 0) return "";
+  const double times = static_cast<double>(theirs.count) / static_cast<double>(ours.count);
+  if (times < 1.05) return " (about as much)";
+  return " (" + format_number(times, times < 9.95 ? 1 : 0) + " times less)";
 }
 
 std::string speed(const PolicyFigures& throttled) {
   if (!(throttled.ratio > 0)) return "at a speed that was not measured";
-  constexpr double kSame = 0.03;
-  const std::string ratio = format_number(throttled.ratio, 3);
-  const std::string spread = "from " + format_number(throttled.ratio_low, 3) + " to " +
-                             format_number(throttled.ratio_high, 3);
-  if (std::abs(throttled.ratio - 1) <= kSame) {
-    return "at the same speed (" + ratio + ", " + spread + ")";
-  }
-  return "at " + ratio + " times its speed (" + spread + ")";
+  const std::string text = "at " + format_number(throttled.ratio, 3) + " times its speed";
+  if (throttled.runs < 2) return text;
+  return text + " (from " + format_number(throttled.ratio_low, 3) + " to " +
+         format_number(throttled.ratio_high, 3) + ")";
 }
 
 std::string weights(const Comparison& comparison) {
@@ -57,20 +42,39 @@ std::string weights(const Comparison& comparison) {
                               : "with weights that are NOT identical";
 }
 
+/// Memory and speed are of the same runs. Without a reference that finished there is nothing to
+/// compare them with.
+std::string beside_reference(const Comparison& comparison, const PolicyFigures& throttled) {
+  const Bytes ours = throttled.last.pool.reserved.peak;
+  const std::string text = "throttled took at most " + format_bytes(ours);
+  if (comparison.reference.runs == 0) return text;
+  if (!finished(comparison.reference)) {
+    return text + "; unbounded with all of the device's memory: " +
+           describe_outcome(comparison.reference.last);
+  }
+  const Bytes theirs = comparison.reference.last.pool.reserved.peak;
+  return text + " where unbounded run-ahead with enough memory took " + format_bytes(theirs) +
+         times_less(ours, theirs) + ", " + speed(throttled) + ", " + weights(comparison);
+}
+
+std::string of_throttled(const CompareSettings& settings, const Comparison& comparison,
+                         const PolicyFigures* throttled) {
+  if (throttled == nullptr) return "throttled did not run";
+  if (!finished(*throttled)) {
+    return "throttled did not finish: " + describe_outcome(throttled->last);
+  }
+  const std::string text = beside_reference(comparison, *throttled);
+  if (!throttled->smallest_budget) return text;
+  return text + "; it still finishes " + format_count(settings.short_batches, "batch", "es") +
+         " in " + format_bytes(*throttled->smallest_budget);
+}
+
 }  // namespace
 
 std::string claim_of(const CompareSettings& settings, const Comparison& comparison) {
-  const PolicyFigures* const throttled = figures_of(comparison, Policy::kThrottled);
   const PolicyFigures* const unbounded = figures_of(comparison, Policy::kUnbounded);
-  std::string text = "In short: ";
-  if (throttled == nullptr) {
-    text += "throttled did not run";
-  } else if (throttled->last.outcome != Outcome::kFinished) {
-    text += "throttled did not finish: " + describe_outcome(throttled->last);
-  } else {
-    text += memory(comparison, *throttled, unbounded) + ", " + speed(*throttled) + ", " +
-            weights(comparison);
-  }
+  std::string text = comparison.interrupted ? "In short, so far: " : "In short: ";
+  text += of_throttled(settings, comparison, figures_of(comparison, Policy::kThrottled));
   if (unbounded != nullptr) {
     text += "; unbounded in the budget of " + format_budget(settings.train.pool.budget.value) +
             ": " + describe_outcome(unbounded->last);

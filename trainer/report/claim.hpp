@@ -8,10 +8,10 @@
 
 namespace weir {
 
-/// Says how much memory throttled needs beside unbounded run-ahead, at which speed, whether the
-/// weights are the same, and how unbounded run-ahead ended in the budget. Every figure is of this
-/// comparison. Says `the same speed` only if the median ratio is within 3% of 1. One sentence
-/// without a newline.
+/// Says how much memory throttled took beside unbounded run-ahead with enough memory, at which
+/// speed, both of the same runs, whether the weights are the same, the smallest budget that was
+/// found, and how unbounded run-ahead ended in the budget. Says what was the case where a run did
+/// not finish. One sentence without a newline.
 [[nodiscard]] std::string claim_of(const CompareSettings& settings, const Comparison& comparison);
 
 }  // namespace weir

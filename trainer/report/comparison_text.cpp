@@ -49,26 +49,30 @@ std::string heading(const CompareSettings& settings) {
 /// Makes the columns. A policy that did not run has none of the figures.
 class Columns {
  public:
-  Columns(const Comparison& comparison, Lines lines)
-      : comparison_(comparison), lines_(std::move(lines)) {}
+  Columns(const CompareSettings& settings, const Comparison& comparison, Lines lines)
+      : settings_(settings), comparison_(comparison), lines_(std::move(lines)) {}
 
   [[nodiscard]] std::string table(bool wide) const {
     ReportTable table;
     table.words({"policy", "how the run-ahead is held back"},
                 cells_of(lines_, [](const PolicyFigures& f) { return f.name; }));
     if (any_search()) {
-      table.bytes({"needs", "smallest budget in which it finishes"}, sizes([&](const auto& f) {
-                    return is_reference(f) ? std::nullopt : f.smallest_budget;
-                  }));
+      const std::string batches = format_count(settings_.short_batches, "batch", "es");
+      table.bytes(
+          {"needs", "smallest budget in which " + batches +
+                        " finish (unbounded: what it takes without a budget)"},
+          sizes([&](const auto& f) { return is_reference(f) ? std::nullopt : f.smallest_budget; }));
     }
     table.bytes({"peak", "most memory taken from the device"},
                 sizes([](const auto& f) { return std::optional(f.last.pool.reserved.peak); }));
     add_speed(table);
     add_details(table);
     table.words({"result", "how the run ended in its budget"},
-                cells_of(lines_, [](const PolicyFigures& f) {
-                  return f.runs == 0 ? std::string("not run") : describe_outcome(f.last);
-                }));
+                cells_of(lines_,
+                         [](const PolicyFigures& f) {
+                           return f.runs == 0 ? std::string("not run") : describe_outcome(f.last);
+                         }),
+                Long::kWrap);
     return table.format(wide);
   }
 
@@ -103,11 +107,18 @@ class Columns {
     return texts([&](const PolicyFigures& f) { return is_plain(f) ? std::string("-") : text(f); });
   }
 
+  [[nodiscard]] std::string speed_words() const {
+    const PolicyFigures& reference = comparison_.reference;
+    const std::string own =
+        reference.runs == 0 ? "" : " (" + speed(reference.batches_per_second) + ")";
+    return "batches a second over the reference's" + own + ", median";
+  }
+
   void add_speed(ReportTable& table) const {
-    table.numbers({"speed", "batches a second over the reference's (" +
-                                speed(comparison_.reference.batches_per_second) + "), median"},
-                  texts([&](const PolicyFigures& f) {
-                    if (is_reference(f)) return std::string("1.000");
+    table.numbers({"speed", speed_words()}, texts([&](const PolicyFigures& f) {
+                    if (is_reference(f) && f.last.outcome == Outcome::kFinished) {
+                      return std::string("1.000");
+                    }
                     return f.ratio > 0 ? format_number(f.ratio, 3) : "-";
                   }));
     table.numbers({"lowest to highest", "speed of the pairs"}, texts([&](const PolicyFigures& f) {
@@ -138,6 +149,7 @@ class Columns {
         of_weir([](const PolicyFigures& f) { return format_number(100 * f.idle_share, 1); }));
   }
 
+  const CompareSettings& settings_;
   const Comparison& comparison_;
   const Lines lines_;
 };
@@ -206,8 +218,8 @@ std::string format_comparison(const CompareSettings& settings, const Comparison&
   Lines lines{comparison.reference};
   if (comparison.plain) lines.emplace_back(*comparison.plain);
   for (const PolicyFigures& figures : comparison.policies) lines.emplace_back(figures);
-  std::string text = heading(settings) + "\n" + Columns(comparison, lines).table(wide) + "\n" +
-                     host_times(settings, comparison) + same_weights(settings, comparison) +
+  std::string text = heading(settings) + "\n" + Columns(settings, comparison, lines).table(wide) +
+                     "\n" + host_times(settings, comparison) + same_weights(settings, comparison) +
                      searches(comparison);
   for (const PolicyFigures& f : comparison.policies) {
     if (wide) text += throttling(settings.train.policy.run_ahead.value, f);

@@ -14,13 +14,15 @@
 namespace weir {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr double kMiB = 1 << 20;
 
 CompareSettings settings_of() { return {.train = testing::device_bound_job()}; }
 
-PolicyFigures figures_of(const std::string& name, double ratio, Outcome outcome) {
+PolicyFigures figures_of(const std::string& name, double ratio, Outcome outcome, Bytes peak) {
   PolicyFigures figures;
   figures.name = name;
   figures.runs = 1;
@@ -28,14 +30,15 @@ PolicyFigures figures_of(const std::string& name, double ratio, Outcome outcome)
   figures.ratio = ratio;
   figures.last.outcome = outcome;
   figures.last.batches = 39;
+  figures.last.pool.reserved.peak = peak;
   return figures;
 }
 
 Comparison comparison_of() {
   Comparison comparison;
-  comparison.reference = figures_of("reference", 1, Outcome::kFinished);
-  comparison.policies = {figures_of("unbounded", 0, Outcome::kOutOfMemory),
-                         figures_of("throttled", 0.98, Outcome::kFinished)};
+  comparison.reference = figures_of("reference", 1, Outcome::kFinished, mib(65));
+  comparison.policies = {figures_of("unbounded", 0, Outcome::kOutOfMemory, mib(5)),
+                         figures_of("throttled", 0.98, Outcome::kFinished, mib(3))};
   return comparison;
 }
 
@@ -56,9 +59,9 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 TEST(ComparePicture, NamesPeakSpeedAndOutcomeOfEachCurve) {
   const std::string svg = comparison_svg(settings_of(), comparison_of(), curves());
   EXPECT_EQ(testing::xml_fault(svg), "");
-  for (const char* words : {"enough memory: peak 64 MiB, 2500 batches/s",
-                            "unbounded in 5 MiB: out of memory in batch 40",
-                            "throttled: peak 2 MiB, 0.98 times the speed"}) {
+  for (const char* words :
+       {"unbounded, enough memory: peak 65 MiB", "unbounded in 5 MiB: out of memory in batch 40",
+        "throttled: peak 3 MiB, 0.98 times its speed"}) {
     EXPECT_THAT(svg, HasSubstr(">" + std::string(words) + "</text>"));
     EXPECT_THAT(svg, HasSubstr("<g><title>" + std::string(words))) << "where a mouse points at it";
   }
@@ -66,10 +69,19 @@ TEST(ComparePicture, NamesPeakSpeedAndOutcomeOfEachCurve) {
   EXPECT_EQ(count_of(svg, "fill=\"none\""), 5U) << "the reference is in the upper plot alone";
 }
 
+TEST(ComparePicture, ARunThatRanOutOrDivergedHasNoSpeed) {
+  Comparison comparison = comparison_of();
+  comparison.reference.last.outcome = Outcome::kOutOfMemory;
+  comparison.policies[1].ratio = 0;
+  EXPECT_THAT(comparison_svg(settings_of(), comparison, curves()),
+              AllOf(HasSubstr(">unbounded, enough memory: out of memory in batch 40<"),
+                    HasSubstr(">throttled: peak 3 MiB<"), Not(HasSubstr("times its speed"))));
+}
+
 TEST(ComparePicture, OfAnInterruptedComparisonHasTheCurvesSoFar) {
   const std::string svg = comparison_svg(settings_of(), {}, {curves().front()});
   EXPECT_EQ(testing::xml_fault(svg), "");
-  EXPECT_THAT(svg, HasSubstr(">reference: peak 64 MiB<"));
+  EXPECT_THAT(svg, HasSubstr(">unbounded, enough memory<"));
   EXPECT_EQ(testing::xml_fault(comparison_svg(settings_of(), {}, {})), "");
 }
 

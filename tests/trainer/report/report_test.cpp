@@ -1,8 +1,11 @@
 #include "trainer/report/report.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "support/table_checks.hpp"
 #include "tools/program/json_text.hpp"
@@ -11,6 +14,10 @@
 
 namespace weir::testing {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TrainResult made_up_result() {
   TrainResult result;
@@ -223,50 +230,72 @@ TEST(Report, TablesFitTheTerminalWhateverTheFiguresAre) {
   EXPECT_LE(widest_line(format_predict({.train = settings}, extreme.reference.last)), 100U);
 }
 
-TEST(Report, TheClaimIsMadeOfTheFigures) {
+/// A comparison in which unbounded runs out, and the settings of its budget.
+Comparison claimed_comparison() {
   Comparison comparison = made_up_comparison();
-  comparison.policies[0].smallest_budget = mib(118);
+  comparison.reference.last.pool.reserved.peak = mib(118);
   comparison.policies[0].last.outcome = Outcome::kOutOfMemory;
+  return comparison;
+}
+std::string claim(const Comparison& comparison) {
   CompareSettings settings;
   settings.train.pool.budget.value = {.bytes = mib(64)};
-  EXPECT_EQ(claim_of(settings, comparison),
-            "In short: throttled finishes in 37 MiB where unbounded run-ahead needs 118 MiB (3.2 "
-            "times less), at 0.950 times its speed (from 0.900 to 1.010), with bit-identical "
-            "weights; unbounded in the budget of 64 MiB: out of memory in batch 41.");
-  comparison.policies[2].ratio = 0.98;
-  EXPECT_NE(claim_of(settings, comparison)
-                .find("at the same speed (0.980, from 0.900 to 1.010), with bit-identical weights"),
-            std::string::npos);
+  return claim_of(settings, comparison);
+}
+
+TEST(Report, TheClaimIsMadeOfTheFiguresOfTheSameRuns) {
+  EXPECT_EQ(claim(claimed_comparison()),
+            "In short: throttled took at most 40 MiB where unbounded run-ahead with enough memory "
+            "took 118 MiB (3.0 times less), at 0.950 times its speed (from 0.900 to 1.010), with "
+            "bit-identical weights; it still finishes 4 batches in 37 MiB; unbounded in the budget "
+            "of 64 MiB: out of memory in batch 41.");
+}
+
+TEST(Report, TheClaimLeavesOutWhatWasNotMeasured) {
+  Comparison comparison = claimed_comparison();
+  comparison.policies[2].smallest_budget.reset();
+  comparison.policies[2].runs = 1;
+  comparison.finished_runs = 1;
+  EXPECT_THAT(claim(comparison),
+              HasSubstr(", at 0.950 times its speed, with no weights to compare; unbounded in"));
+  comparison.policies[2].ratio = 0;
+  EXPECT_THAT(claim(comparison), HasSubstr("at a speed that was not measured, with no weights"));
+  comparison.policies[2].runs = 0;
+  comparison.interrupted = true;
+  EXPECT_THAT(claim(comparison), StartsWith("In short, so far: throttled did not run; "));
 }
 
 TEST(Report, TheClaimSaysWhatWasTheCaseOtherwise) {
-  const CompareSettings settings;
-  Comparison comparison = made_up_comparison();
+  Comparison comparison = claimed_comparison();
   comparison.identical = false;
-  comparison.policies[0].smallest_budget = mib(30);
-  EXPECT_NE(claim_of(settings, comparison)
-                .find("finishes in 37 MiB where unbounded run-ahead needs 30 MiB (no less)"),
-            std::string::npos);
-  EXPECT_NE(claim_of(settings, comparison).find("with weights that are NOT identical; "),
-            std::string::npos);
-  comparison.policies[2].smallest_budget.reset();
-  comparison.reference.last.pool.reserved.peak = mib(400);
-  EXPECT_NE(claim_of(settings, comparison)
-                .find("throttled reserved at most 40 MiB where unbounded run-ahead with enough "
-                      "memory reserved 400 MiB (10 times less)"),
-            std::string::npos);
-  comparison.finished_runs = 1;
-  comparison.policies[2].ratio = 0;
-  EXPECT_NE(claim_of(settings, comparison)
-                .find("at a speed that was not measured, with no weights to compare"),
-            std::string::npos);
+  for (const auto& [theirs, words] : {std::pair{mib(30), "took 30 MiB (more)"},
+                                      {mib(41), "took 41 MiB (about as much)"},
+                                      {mib(400), "took 400 MiB (10 times less)"}}) {
+    comparison.reference.last.pool.reserved.peak = theirs;
+    EXPECT_THAT(claim(comparison), HasSubstr(words));
+  }
+  EXPECT_THAT(claim(comparison), HasSubstr("with weights that are NOT identical; "));
+  comparison.reference.last.outcome = Outcome::kOutOfMemory;
+  EXPECT_THAT(claim(comparison),
+              StartsWith("In short: throttled took at most 40 MiB; unbounded with all of the "
+                         "device's memory: out of memory in batch 41; it still finishes"));
   comparison.policies[2].last.outcome = Outcome::kOutOfMemory;
-  EXPECT_NE(claim_of(settings, comparison)
-                .find("In short: throttled did not finish: out of memory in batch 41; unbounded "),
-            std::string::npos);
-  comparison.policies[2].runs = 0;
-  EXPECT_NE(claim_of(settings, comparison).find("In short: throttled did not run; "),
-            std::string::npos);
+  EXPECT_THAT(
+      claim(comparison),
+      StartsWith("In short: throttled did not finish: out of memory in batch 41; unbounded in"));
+}
+
+TEST(Report, TheClaimOfWhatDivergedIsNoSuccess) {
+  Comparison comparison = claimed_comparison();
+  comparison.policies[2].last.mean_loss = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(claim(comparison),
+              StartsWith("In short: throttled did not finish: diverged; unbounded in"));
+}
+
+TEST(Report, AReferenceThatRanOutHasNoSpeed) {
+  Comparison comparison = claimed_comparison();
+  comparison.reference.last.outcome = Outcome::kOutOfMemory;
+  EXPECT_THAT(format_comparison(CompareSettings{}, comparison), Not(HasSubstr("1.000")));
 }
 
 TEST(Report, ComparisonSaysHowBatchesAreMade) {

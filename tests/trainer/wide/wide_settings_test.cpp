@@ -123,8 +123,7 @@ TEST(WideSettings, AReaderMayBeSlowedByTenSecondsAtMost) {
   WideSettings settings = unset();
   EXPECT_EQ(settings_text(settings.lines()).find("read-time"), std::string::npos);
   settings.read_time = {std::chrono::milliseconds(20), "--read-time"};
-  EXPECT_NE(settings_text(settings.lines()).find("read-time=20ms (--read-time)"),
-            std::string::npos)
+  EXPECT_NE(settings_text(settings.lines()).find("read-time=20ms (--read-time)"), std::string::npos)
       << settings_text(settings.lines());
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -130,8 +131,17 @@ std::optional<std::string> why_unfit(const std::string& path) {
 std::optional<std::string> read_beginning(const std::string& path, std::size_t most) {
   const File file(path);
   if (!file.is_open()) return std::nullopt;
-  std::string beginning(most, '\0');
-  beginning.resize(file.read_at(beginning.data(), most, 0));
+  const auto status = file.status();
+  const bool has_size = status && status->st_size > 0;  // files of /proc have none
+  if (has_size) most = std::min(most, static_cast<std::size_t>(status->st_size));
+  std::string beginning;
+  while (beginning.size() < most) {
+    const std::size_t at = beginning.size();
+    beginning.resize(has_size ? most : std::min(most, at + 4096));
+    const std::size_t count = file.read_at(beginning.data() + at, beginning.size() - at, at);
+    beginning.resize(at + count);
+    if (count == 0) break;
+  }
   return beginning;
 }
 
