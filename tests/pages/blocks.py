@@ -3,7 +3,7 @@
 A block of commands says in its first line who runs it:
 
     ```sh              tests/pages/run.py does, over the stand-in driver
-    ```sh test=NAME    the test NAME of the suite does
+    ```sh test=NAME    the test NAME of the suite does: its source holds the words of each command (sources.py)
     ```sh gpu          it needs a GPU
     ```sh manual       no test can: it needs a network, root or another machine
 
@@ -12,6 +12,8 @@ A line `COMMAND  # ... exits with N` has to exit with N, any other with 0.
 
 import dataclasses
 import re
+
+import sources
 
 FENCE = re.compile(r"^\s*```(.*)$")
 # What a block without a language may not begin a line with: it is a command then.
@@ -60,7 +62,7 @@ def blocks_of(page, text):
 
 
 def faults_of(block, tests):
-    """What is wrong with the first line of `block`, as lines; `tests` has the suite's names."""
+    """What is wrong with the first line of `block`, as lines; `tests` are the suite's sources."""
     if block.language != "sh":
         if block.language in ("", "text", "console", "shell", "bash"):
             for line in block.text.splitlines():
@@ -69,27 +71,45 @@ def faults_of(block, tests):
                             "```sh test=NAME, ```sh gpu or ```sh manual"]
         return []
     if block.runner.startswith("test="):
-        name = block.runner.removeprefix("test=")
-        return [] if name in tests else [f"{block.place}: there is no test {name}"]
+        return faults_of_test(block, block.runner.removeprefix("test="), tests)
     if block.runner in ("run", "gpu", "manual"):
         return []
     return [f"{block.place}: '{block.info}' is not one of sh, sh test=NAME, sh gpu, sh manual"]
 
 
-def script_of(block):
-    """A bash script of the block's commands, each with the exit code that it has to have."""
-    lines, whole = ["set -uo pipefail"], ""
+def faults_of_test(block, name, tests):
+    """What is wrong with a block that the test `name` is to run."""
+    if name not in tests:
+        return [f"{block.place}: there is no test {name}"]
+    if tests.reads(name, block.page):
+        return []
+    text = tests.text_of(name)
+    missing = [(command, words) for command in commands_of(block) if (words := sources.missing_in(text, command))]
+    return [f"{block.place}: {name} does not run '{command.strip()}': its source has no {', '.join(words)}"
+            for command, words in missing]
+
+
+def commands_of(block):
+    """The commands of a block, those of several lines in one."""
+    whole = ""
     for line in block.text.splitlines():
         whole += line
         if whole.endswith("\\"):
             whole = whole.removesuffix("\\") + " "
             continue
         if whole.strip() and not whole.lstrip().startswith("#"):
-            wanted = EXITS.search(whole)
-            code = wanted.group(1) if wanted else "0"
-            lines.append(f"{whole}\nstatus=$?; ((status == {code})) || {{ "
-                         f"echo \"exit code $status, not {code}: \"{quoted(whole)} >&2; exit 1; }}")
+            yield whole
         whole = ""
+
+
+def script_of(block):
+    """A bash script of the block's commands, each with the exit code that it has to have."""
+    lines = ["set -uo pipefail"]
+    for command in commands_of(block):
+        wanted = EXITS.search(command)
+        code = wanted.group(1) if wanted else "0"
+        lines.append(f"{command}\nstatus=$?; ((status == {code})) || {{ "
+                     f"echo \"exit code $status, not {code}: \"{quoted(command)} >&2; exit 1; }}")
     return "\n".join(lines) + "\n"
 
 

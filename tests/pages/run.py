@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the commands that the pages show, over the stand-in driver.
 
-    run.py marks ROOT BUILD          every block of commands says who runs it, and the tests it names exist
+    run.py marks ROOT BUILD          every block of commands says who runs it, and the tests it names do
     run.py commands ROOT BUILD PAGE  runs the blocks that are for this, of one page
     run.py list ROOT                 prints the pages that have such blocks, for CMake
 
@@ -12,7 +12,6 @@ The folder has a program that trains (train.py), a data set (DIR), a log and a t
 
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -20,14 +19,17 @@ import tempfile
 import time
 
 import blocks
+import sources
 
 SECONDS = 120  # for one block
 HERE = pathlib.Path(__file__).resolve().parent
+# Open MPI runs nothing for root, nor more ranks than processors, unless told to.
+OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
 
 def pages_of(root):
     found = [root / "README.md", *sorted(root.glob("docs/*.md")), *sorted(root.glob("[A-Z]*.md"))]
-    found += [root / "bench/traces/README.md", root / "tests/frameworks/README.md"]
+    found += [root / "docs/results/README.md", root / "bench/traces/README.md", *sorted(root.glob("tests/*/README.md"))]
     return list(dict.fromkeys(page for page in found if page.exists()))
 
 
@@ -35,18 +37,13 @@ def blocks_of(root, page):
     return blocks.blocks_of(str(page.relative_to(root)), page.read_text())
 
 
-def known_tests(build):
-    listed = subprocess.run(["ctest", "--test-dir", build, "-N"], capture_output=True, text=True, check=True)
-    return set(re.findall(r"Test +#\d+: (\S+)", listed.stdout))
-
-
 def check_marks(root, build):
-    tests, faults, seen = known_tests(build), [], 0
+    tests, faults, seen = sources.Sources(root, build), [], 0
     for page in pages_of(root):
         for block in blocks_of(root, page):
             seen += block.language == "sh"
             faults += blocks.faults_of(block, tests)
-    if not tests or not seen:
+    if not tests.commands or not seen:
         faults.append("run.py: found no tests, or no commands on the pages: the check itself is broken")
     print("\n".join(faults))
     return bool(faults)
@@ -57,7 +54,7 @@ def environment_of(build, scene):
     folders = [scene / "bin", build / "tools/weir", build / "trainer",
                build / "bench", *sorted({path.parent for path in build.glob("bench/*/weir-*") if path.is_file()})]
     return {**kept, "PATH": ":".join(map(str, folders)) + ":" + kept["PATH"], "HOME": str(scene / "home"),
-            "LD_LIBRARY_PATH": str(build / "tests/standin"), "NO_COLOR": "1"}
+            "LD_LIBRARY_PATH": str(build / "tests/standin"), "NO_COLOR": "1", **OPEN_MPI}
 
 
 def make_scene(root, build, scene):
