@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tools/program/argument_pointers.hpp"
+
 namespace weir::testing {
 namespace {
 
@@ -54,14 +56,6 @@ std::vector<std::string> environment_lines(Variables variables) {
   return lines;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  all.reserve(texts.size() + 1);
-  for (std::string& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
-  return all;
-}
-
 /// Appends available output; closes the stream at its end.
 void drain(int& descriptor, std::string& text) {
   std::array<char, 4096> block{};
@@ -98,7 +92,8 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments, ChildOptio
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, options.stdout_path.c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
   }
-  // The child must not inherit ignored or blocked signals.
+  // The child must inherit no other file, and no ignored or blocked signal.
+  posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t signals;
@@ -108,8 +103,8 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments, ChildOptio
   posix_spawnattr_setsigdefault(&attributes, &signals);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
-  const int error = posix_spawn(&pid_, program.c_str(), &files, &attributes, pointers(words).data(),
-                                pointers(lines).data());
+  const int error = posix_spawn(&pid_, program.c_str(), &files, &attributes,
+                                argument_pointers(words).data(), argument_pointers(lines).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   close(out.write_end);

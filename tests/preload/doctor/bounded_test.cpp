@@ -4,12 +4,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <functional>
+#include <new>
+#include <sstream>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace weir::cli::doctor {
 namespace {
@@ -67,6 +74,63 @@ TEST(DoctorBounded, OneThatIgnoresBeingAskedIsEndedToo) {
             Answer::kTimedOut);
 }
 
+TEST(DoctorBounded, OneThatNeverStopsWritingIsEndedInTime) {
+  const Bounded ran = shell("yes & yes & yes >&2 & yes", kShort);
+  EXPECT_EQ(ran.answer, Answer::kTimedOut);
+}
+
+/// Whether the process is there, and no zombie that nobody has reaped yet.
+bool runs(pid_t process) {
+  const Bounded state = shell("cat /proc/" + std::to_string(process) + "/stat 2>&1");
+  return state.exit_code == 0 && state.out.find(") Z ") == std::string::npos;
+}
+
+/// Starts a process that waits for a shell with a child, sends it the signal, and returns the
+/// processes of the shell and of its child.
+std::array<pid_t, 2> left_by(int signal) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(pipe(ends.data()), 0);
+  const pid_t waiting = fork();
+  if (waiting == 0) {
+    (void)dup2(ends[1], 9);  // shells know files of one digit
+    (void)shell("sleep 1000 & echo $$ $! >&9; wait");
+    _exit(0);
+  }
+  std::array<char, 64> text{};
+  EXPECT_GT(read(ends[0], text.data(), text.size() - 1), 0) << "it has begun";
+  for (const int end : ends) close(end);
+  EXPECT_EQ(kill(waiting, signal), 0);
+  int status = 0;
+  EXPECT_EQ(waitpid(waiting, &status, 0), waiting);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
+  std::istringstream words(text.data());
+  std::array<pid_t, 2> left{};
+  words >> left[0] >> left[1];
+  return left;
+}
+
+TEST(DoctorBounded, AllThatItStartedEndsWhereWeAreInterrupted) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const pid_t process : left_by(signal)) {
+      while (runs(process)) continue;
+    }
+  }
+}
+
+TEST(DoctorBounded, ItEndsWhereWeAreKilled) {
+  const auto [program, started] = left_by(SIGKILL);
+  while (runs(program)) continue;
+  (void)kill(started, SIGKILL);
+}
+
+TEST(DoctorBounded, SignalsAreAsTheyWereAfterwards) {
+  (void)std::signal(SIGHUP, SIG_IGN);
+  EXPECT_EQ(shell("kill -HUP $$; echo on").out, "on\n") << "as nohup has it";
+  EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN);
+  (void)shell("exit 0");
+  EXPECT_EQ(std::signal(SIGTERM, SIG_DFL), SIG_DFL);
+}
+
 TEST(DoctorBounded, KeepsAMebibyteOfOutput) {
   const Bounded ran = shell("head -c 3000000 /dev/zero");
   EXPECT_EQ(ran.answer, Answer::kCame);
@@ -109,6 +173,45 @@ TEST(DoctorBounded, AFunctionThatCrashesOrHangsDoesNotTakeUsAlong) {
       },
       kShort);
   EXPECT_EQ(hanging.answer, Answer::kTimedOut);
+}
+
+TEST(DoctorBounded, AFunctionWithoutMemorySaysSo) {
+  EXPECT_THROW((void)run_function([]() -> std::string { throw std::bad_alloc(); }, kLong),
+               std::bad_alloc);
+}
+
+/// In a process that may open so many more files.
+Bounded with_files(int more, const std::function<std::string()>& body) {
+  return run_function(
+      [&] {
+        std::vector<int> open;
+        for (int i = 0; i < more; ++i) open.push_back(dup(STDERR_FILENO));
+        const auto most = static_cast<rlim_t>(open.back() + 1);
+        for (const int file : open) close(file);
+        const rlimit few{.rlim_cur = most, .rlim_max = most};
+        return setrlimit(RLIMIT_NOFILE, &few) == 0 ? body() : "no limit";
+      },
+      kLong);
+}
+
+TEST(DoctorBounded, WithoutFilesItThrowsWhatTheSystemSays) {
+  const Bounded ran = with_files(1, [] { return shell("echo yes").out; });
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(ran.err, "no pipe can be made: Too many open files");
+}
+
+TEST(DoctorBounded, AChildHasAllFilesThatItMayHave) {
+  const Bounded ran = with_files(6, [] {
+    return run_function(
+               [] {
+                 std::string opened;
+                 while (dup(STDERR_FILENO) >= 0) opened += 'x';
+                 return opened;
+               },
+               kLong)
+        .out;
+  });
+  EXPECT_EQ(ran.out, "xxxxx") << ran.err;  // and one for its result
 }
 
 TEST(DoctorBounded, NoChildIsLeft) {

@@ -202,10 +202,15 @@ TEST_F(DoctorCollect, APreloadedFileThatIsNotThere) {
   EXPECT_TRUE(collect_environment({{"CUDA_MPS_PIPE_DIRECTORY", root_.file("")}}).has_mps_pipe);
 }
 
+TEST_F(DoctorCollect, FilesOfTheKernelHaveNoSizeAndAreRead) {
+  EXPECT_THAT(read_small("/proc/self/status").value_or(""), HasSubstr("Name:"));
+  EXPECT_TRUE(collect_limits({}).max_mappings.has_value());
+}
+
 TEST_F(DoctorCollect, AnInterpretersAnswer) {
   const PythonFacts facts = collect_python(
-      options(python(R"({"version": "3.12.1", "executable": "/usr/bin/python3.12", "torch": "",
-"packages": {"JAX": "0.10.2"}, "runtimes": ["/x/libcudart.so.13"]})")),
+      options(python(
+          R"({"version": "3.12.1", "executable": "/usr/bin/python3.12", "torch": "", "packages": {"JAX": "0.10.2"}, "runtimes": ["/x/libcudart.so.13"]})")),
       "");
   EXPECT_TRUE(facts.is_asked);
   EXPECT_EQ(facts.version, "3.12.1");
@@ -257,6 +262,24 @@ TEST_F(DoctorCollect, AnInterpreterThatIsMissingHangsOrSaysNothing) {
   EXPECT_EQ(collect_python(hanging, "").answer, Answer::kTimedOut);
   EXPECT_EQ(collect_python(options(script("ending", "kill -SEGV $$\n")), "").answer,
             Answer::kCrashed);
+}
+
+TEST_F(DoctorCollect, ATrialKeepsWhatTheUserPreloads) {
+  if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitized library cannot be preloaded into sh";
+  setenv("LD_PRELOAD", "/nowhere/mine.so", 1);
+  const auto attempt = [](const std::string& library, const std::string& script) {
+    return try_library(library, "sh", "/bin/sh", {"sh", "-c", script},
+                       std::chrono::milliseconds(60'000));
+  };
+  const Trial shown = attempt(FAKE_LIBRARY, "echo \"with $LD_PRELOAD\" >&2; exit 1");
+  const Trial loaded = attempt(FAKE_LIBRARY,
+                               "while read -r line; do echo \"$line\"; done "
+                               "< /proc/self/maps");
+  const Trial refused = attempt("/nowhere/libweir.so", "exit 1");
+  unsetenv("LD_PRELOAD");
+  EXPECT_EQ(shown.message, "with " FAKE_LIBRARY ":/nowhere/mine.so");
+  EXPECT_EQ(loaded.end, Trial::End::kLoaded) << loaded.message;
+  EXPECT_THAT(refused.message, ::testing::StartsWith("object '/nowhere/libweir.so' from"));
 }
 
 TEST_F(DoctorCollect, ATrialSeesTheLibraryInTheProcess) {

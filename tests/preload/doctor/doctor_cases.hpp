@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "layouts.hpp"
 #include "tools/weir/doctor/checks/checks.hpp"
 
 namespace weir::cli::doctor::testing {
@@ -74,10 +75,12 @@ struct Case {
 };
 
 /// Checks that the case has exactly one finding of its kind that fits, and that all its findings
-/// keep the rules: what is not ok has a remedy, and what fails breaks something.
-inline void expect_finding(const Case& one) {
+/// keep the rules: what is not ok has a remedy, what fails breaks something, and a remedy names
+/// nothing that is not there.
+inline void expect_finding(const Case& one, const Places& places) {
   SCOPED_TRACE(one.name);
   Facts facts = good_machine();
+  facts.places = places;
   one.change(facts);
   const std::vector<Finding> findings = check_all(facts);
   const auto fits = [&](const Finding& finding) {
@@ -96,8 +99,21 @@ inline void expect_finding(const Case& one) {
     if (finding.state == State::kOk) {
       EXPECT_TRUE(finding.breaks.empty()) << finding.text;
     }
+    expect_what_it_names(finding.remedy, places);
   }
   EXPECT_EQ(std::ranges::count_if(findings, fits), 1) << all;
+}
+inline void expect_finding(const Case& one) {
+  for (const Places& places : layouts()) expect_finding(one, places);
+}
+
+/// The findings that name this variable or are the verdict on it.
+[[nodiscard]] inline std::vector<Finding> about(const std::string& variable, const Facts& facts) {
+  std::vector<Finding> found = check_all(facts);
+  std::erase_if(found, [&](const Finding& finding) {
+    return finding.setting != variable && finding.text.find(variable) == std::string::npos;
+  });
+  return found;
 }
 
 inline const std::vector<Use> kNothing{};

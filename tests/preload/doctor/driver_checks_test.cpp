@@ -86,7 +86,7 @@ TEST(DoctorDriver, ADriverThatIsMissingOrDoesNotAnswer) {
        "driver",
        State::kWarn,
        "this is Weir's stand-in driver for CUDA 13.0, not NVIDIA's: nothing runs on a GPU",
-       "take tests/standin out of LD_LIBRARY_PATH",
+       "take the folder of that file out of LD_LIBRARY_PATH",
        {Use::kDeviceWork}},
       {"older than any that works", [](Facts& facts) { facts.driver.driver.version = 11020; },
        "driver", State::kFails, "for CUDA 11.2 (/lib/libcuda.so.1): CUDA 11.3 is the oldest",
@@ -139,7 +139,7 @@ TEST(DoctorDriver, WhatCuInitSaysHasARemedy) {
     DriverFacts facts = good_machine().driver;
     Facts whole = good_machine();
     fail_init(whole, code.error);
-    const std::vector<Finding> found = check_driver(whole.driver, nullptr);
+    const std::vector<Finding> found = check_driver(whole.driver, {});
     const auto devices = std::ranges::find(found, "devices", &Finding::check);
     ASSERT_NE(devices, found.end());
     EXPECT_EQ(devices->state, State::kFails);
@@ -153,7 +153,8 @@ TEST(DoctorDriver, AVariableThatHidesEveryGpuIsNamedFirst) {
   for (const char* value : {"", "-1", "NoDevFiles"}) {
     Facts facts = good_machine();
     fail_init(facts, 100);
-    const std::vector<Finding> found = check_driver(facts.driver, value);
+    const std::vector<Finding> found =
+        check_driver(facts.driver, {{"CUDA_VISIBLE_DEVICES", value}});
     const auto devices = std::ranges::find(found, "devices", &Finding::check);
     ASSERT_NE(devices, found.end());
     EXPECT_EQ(devices->text, "CUDA_VISIBLE_DEVICES='" + std::string(value) + "' hides every GPU");

@@ -115,6 +115,12 @@ TEST(DoctorEnvironment, Cuda) {
          facts.environment.variables = {{"CUDA_VISIBLE_DEVICES", "2,3"}};
        },
        "visible-devices", State::kOk, "CUDA_VISIBLE_DEVICES='2,3'", "", kNothing},
+      {"no GPU",
+       [](Facts& facts) {
+         facts.environment.variables = {{"CUDA_VISIBLE_DEVICES", "-1"}};
+       },
+       "visible-devices", State::kWarn, "CUDA_VISIBLE_DEVICES='-1' hides every GPU",
+       "CUDA_VISIBLE_DEVICES=0", kNothing},
       {"launches block",
        [](Facts& facts) {
          facts.environment.variables = {{"CUDA_LAUNCH_BLOCKING", "1"}};

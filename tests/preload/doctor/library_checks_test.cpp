@@ -16,11 +16,25 @@ TEST(DoctorLibrary, WhereItIsAndWhoseVersion) {
       {"another version", [](Facts& facts) { facts.library.version = "0.0.9"; }, "library",
        State::kFails, "is version 0.0.9, and this command 0.1.0", "install Weir again", kSwapIn},
       {"no version", [](Facts& facts) { facts.library.version.clear(); }, "library", State::kWarn,
-       "does not say its version", "unset WEIR_LIBRARY", kNothing},
+       "does not say its version", "install Weir again", kNothing},
+      {"another one that was named, of no version",
+       [](Facts& facts) {
+         facts.library.is_named = true;
+         facts.library.version.clear();
+       },
+       "library", State::kWarn, "does not say its version", "unset WEIR_LIBRARY", kNothing},
+      {"a name that is none",
+       [](Facts& facts) {
+         facts.library = {};
+         facts.library.is_named = true;
+         facts.library.problem = "WEIR_LIBRARY='/x' is not allowed: there is no such file";
+       },
+       "library", State::kFails, "WEIR_LIBRARY='/x' is not allowed",
+       "correct WEIR_LIBRARY, or unset it", kSwapIn},
       {"good", [](Facts&) {}, "library", State::kOk, "/lib/weir/libweir.so, version 0.1.0", "",
        kNothing},
       {"no plugs", [](Facts& facts) { facts.library.plugs.clear(); }, "plugs", State::kWarn,
-       "no plug for PyTorch lies beside the library", "tools/torch/build", kPlugAlone},
+       "no plug for PyTorch lies beside the library", "packages.md", kPlugAlone},
       {"plugs", [](Facts&) {}, "plugs", State::kOk, "plugs for PyTorch 2.9, 2.15", "", kNothing}};
   for (const Case& one : cases) expect_finding(one);
 }

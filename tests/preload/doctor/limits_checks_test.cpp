@@ -106,6 +106,15 @@ TEST(DoctorLimits, Folders) {
        "live", State::kFails,
        "programs cannot publish for weir ps, top and set: /dev/shm/weir-1000 (Permission denied)",
        "chmod 700", live},
+      {"nowhere to publish, by a setting",
+       [](Facts& facts) {
+         facts.limits.publish_is_set = true;
+         facts.limits.live_folder.clear();
+         facts.limits.live_problem = "/nowhere (No such file or directory)";
+       },
+       "live", State::kFails,
+       "programs cannot publish for weir ps, top and set where WEIR_PUBLISH says: /nowhere",
+       "set WEIR_PUBLISH", live},
       {"a folder for files", [](Facts&) {}, "temporary-folder", State::kOk,
        "weir run can write to /tmp", "", kNothing},
       {"no folder for files",

@@ -35,6 +35,14 @@ TEST(DoctorPython, TheInterpreter) {
          facts.python.is_asked = true;
        },
        "python", State::kFails, "python3 does not run", "Python 3.8 or later", kPlugAlone},
+      {"it says why it does not run",
+       [](Facts& facts) {
+         facts.python.version.clear();
+         facts.python.said = "ModuleNotFoundError: No module named 'encodings'";
+       },
+       "python", State::kFails,
+       "python3 of the PATH does not run: ModuleNotFoundError: No module named 'encodings'",
+       "Python 3.8 or later", kPlugAlone},
       {"it is too old", [](Facts& facts) { facts.python.version.clear(); }, "python", State::kFails,
        "python3 of the PATH does not run", "Python 3.8 or later", kPlugAlone},
       {"good", [](Facts&) {}, "python", State::kOk, "Python 3.11.2 (/usr/bin/python3)", "",
@@ -77,7 +85,7 @@ TEST(DoctorPython, PyTorchAndItsPlug) {
        State::kWarn,
        "there is no plug for PyTorch 2.15.0+cu130: PyTorch keeps its own cache, and Weir serves "
        "the cache's segments",
-       "docs/packages.md", kPlugAlone},
+       "says under \"A version of PyTorch that came later\"", kPlugAlone},
       {"an unfit plug", [](Facts& facts) { facts.python.torch->plug_unfit = "it is cut off"; },
        "torch-plug", State::kWarn,
        "the plug libweir_torch_2.15.so for PyTorch 2.15.0+cu130 is not used: it is cut off",
@@ -87,11 +95,29 @@ TEST(DoctorPython, PyTorchAndItsPlug) {
   for (const Case& one : cases) expect_finding(one);
 }
 
+TEST(DoctorPython, ThePlugIsSpokenOfWherePyTorchIsOrNobodyCouldLook) {
+  const auto concerns = [](const Facts& facts) { return concerns_torch(facts, check_all(facts)); };
+  Facts facts = good_machine();
+  EXPECT_TRUE(concerns(facts));
+  facts.python.torch.reset();
+  EXPECT_FALSE(concerns(facts));
+  facts.python.answer = Answer::kCrashed;
+  EXPECT_TRUE(concerns(facts));
+  without_python(facts);
+  EXPECT_FALSE(concerns(facts)) << "python3 is missing, and nobody asked for it";
+  facts.python.is_asked = true;
+  EXPECT_TRUE(concerns(facts));
+  facts = good_machine();
+  facts.python = {};
+  facts.missed = {{.group = Group::kPython, .why = "odd", .lack = Lack::kUnknown}};
+  EXPECT_TRUE(concerns(facts));
+}
+
 TEST(DoctorPython, AWheelOfAnOlderCudaRunsOnANewerDriver) {
   for (const char* version : {"2.15.0+cu126", "2.15.0", "2.15.0+cu", "2.15.0+cu99999999999"}) {
     PythonFacts facts = good_machine().python;
     facts.torch->version->text = version;
-    for (const Finding& finding : check_python(facts, 13000)) {
+    for (const Finding& finding : check_python(facts, 13000, {})) {
       EXPECT_EQ(finding.state, State::kOk) << finding.text;
     }
   }
@@ -105,7 +131,7 @@ TEST(DoctorPython, EachFrameworkWithHowWeirWorksWithIt) {
                     {"RMM", "26.10.0"},
                     {"TensorFlow", "2.20.0"}};
   std::vector<std::string> texts;
-  for (const Finding& finding : check_python(facts, 13000)) {
+  for (const Finding& finding : check_python(facts, 13000, {})) {
     if (finding.check == "framework") texts.push_back(finding.text);
   }
   using ::testing::AllOf;

@@ -44,6 +44,12 @@ TEST(DoctorSettings, EachVariable) {
          facts.settings.variables = {{"WEIR_TIMELINE", "run.txt"}};
        },
        "variable", State::kFails, "WEIR_TIMELINE='run.txt' is not allowed", "unset", kSettings},
+      {"a bad one of weir-train alone",
+       [](Facts& facts) {
+         facts.settings.variables = {{"MXNET_KVSTORE_REDUCE_BUCKET_SIZE", "x"}};
+       },
+       "variable", State::kFails, "MXNET_KVSTORE_REDUCE_BUCKET_SIZE='x' is not allowed",
+       "correct MXNET", kSettings},
       {"a misspelt one",
        [](Facts& facts) {
          facts.settings.variables = {{"WEIR_BUGET", "6GiB"}};
@@ -80,21 +86,142 @@ TEST(DoctorSettings, EachVariable) {
   for (const Case& one : cases) expect_finding(one);
 }
 
+TEST(DoctorSettings, ABadSettingBreaksAlsoWhatItAloneIsFor) {
+  const auto with = [](Use use) {
+    std::vector<Use> broken = kSettings;
+    broken.push_back(use);
+    return broken;
+  };
+  expect_finding({"a bad share",
+                  [](Facts& facts) {
+                    facts.settings.variables = {{"WEIR_SHARE", "../x"}};
+                  },
+                  "variable", State::kFails, "WEIR_SHARE='../x' is not allowed",
+                  "correct WEIR_SHARE", with(Use::kShare)});
+  expect_finding({"a bad place to publish",
+                  [](Facts& facts) {
+                    facts.settings.variables = {{"WEIR_PUBLISH", "x"}};
+                    facts.limits.publish_is_wrong = true;
+                  },
+                  "variable", State::kFails, "WEIR_PUBLISH='x' is not allowed",
+                  "correct WEIR_PUBLISH", with(Use::kLive)});
+}
+
 TEST(DoctorSettings, WhatDoesNotFitTogether) {
   expect_finding(
       {"a page for another pool",
        [](Facts& facts) {
          facts.settings.variables = {{"WEIR_POOL", "round"}, {"WEIR_POOL_PAGE_SIZE", "5000"}};
        },
-       "settings", State::kFails, "the settings do not fit together: ", "docs/environment.md",
+       "settings", State::kFails, "the settings do not fit together: ", "environment.md",
        kSettings});
 }
 
 TEST(DoctorSettings, ABadValueIsSaidOnce) {
   Facts facts = good_machine();
   facts.settings.variables = {{"WEIR_POOL", "slab"}};
-  const std::vector<Finding> found = check_settings(facts.settings);
+  const std::vector<Finding> found = check_settings(facts.settings, {});
   EXPECT_EQ(found.size(), 1U);
+}
+
+struct Verdict {
+  std::string variable;
+  void (*change)(Facts&);
+  std::string check;
+  State state;
+};
+
+TEST(DoctorSettings, ASettingHasOneVerdict) {
+  const std::vector<Verdict> verdicts{
+      {"WEIR_CUPTI",
+       [](Facts& facts) {
+         facts.settings.variables = {{"WEIR_CUPTI", "/x/libcupti.so"}};
+         facts.driver.cupti = {.problem = "CUPTI was not found: /x; WEIR_CUPTI can name its file"};
+       },
+       "cupti", State::kWarn},
+      {"WEIR_CUPTI",
+       [](Facts& facts) {
+         facts.settings.variables = {{"WEIR_CUPTI", "/x/libcupti.so"}};
+       },
+       "variable", State::kOk},
+      {"WEIR_SUMMARY",
+       [](Facts& facts) {
+         facts.settings.variables = {{"WEIR_SUMMARY", "/nowhere/x"}};
+         facts.settings.outputs = {{"WEIR_SUMMARY", "WEIR_SUMMARY='/nowhere/x' is not allowed"}};
+       },
+       "output", State::kFails},
+      {"WEIR_TIMELINE",
+       [](Facts& facts) {
+         facts.settings.variables = {{"WEIR_TIMELINE", "x.txt"}};
+         facts.settings.outputs = {{"WEIR_TIMELINE", "WEIR_TIMELINE='x.txt' is not allowed"}};
+       },
+       "variable", State::kFails},
+      {"WEIR_LIBRARY",
+       [](Facts& facts) {
+         facts.settings.variables = {{"WEIR_LIBRARY", "/x"}};
+         facts.library = {};
+         facts.library.is_named = true;
+         facts.library.problem = "WEIR_LIBRARY='/x' is not allowed";
+       },
+       "library", State::kFails},
+      {"WEIR_BUDGET",
+       [](Facts& facts) {
+         facts.settings.variables = {{"WEIR_BUDGET", "100GiB"}};
+         facts.settings.devices.push_back(facts.settings.devices.front());
+         facts.settings.devices.back().number = 1;
+       },
+       "budget", State::kFails},
+      {"WEIR_PUBLISH",
+       [](Facts& facts) {
+         facts.settings.variables = {{"WEIR_PUBLISH", "0"}};
+         facts.limits.publish_is_set = true;
+         facts.limits.publishes = false;
+       },
+       "live", State::kWarn},
+      {"WEIR_PUBLISH",
+       [](Facts& facts) {
+         facts.settings.variables = {{"WEIR_PUBLISH", "x"}};
+         facts.limits.publish_is_set = true;
+         facts.limits.publish_is_wrong = true;
+         facts.limits.live_folder.clear();
+       },
+       "variable", State::kFails},
+      {"WEIR_POOL_PAGE_SIZE",
+       [](Facts& facts) {
+         facts.settings.variables = {{"WEIR_POOL", "round"}, {"WEIR_POOL_PAGE_SIZE", "5000"}};
+       },
+       "settings", State::kFails},
+      {"CUDA_VISIBLE_DEVICES",
+       [](Facts& facts) {
+         facts.settings.variables = facts.environment.variables = {{"CUDA_VISIBLE_DEVICES", "-1"}};
+         facts.driver.driver.devices.clear();
+         facts.settings.devices.clear();
+       },
+       "devices", State::kFails}};
+  for (const Verdict& verdict : verdicts) {
+    SCOPED_TRACE(verdict.variable);
+    Facts facts = good_machine();
+    verdict.change(facts);
+    const std::vector<Finding> found = about(verdict.variable, facts);
+    ASSERT_EQ(found.size(), 1U) << found.back().text;
+    EXPECT_EQ(found.front().check, verdict.check) << found.front().text;
+    EXPECT_EQ(found.front().state, verdict.state) << found.front().text;
+  }
+}
+
+TEST(DoctorSettings, GpusThatCannotGiveTheBudgetAreInOneLine) {
+  Facts facts = good_machine();
+  facts.settings.variables = {{"WEIR_BUDGET", "100GiB"}};
+  DeviceInfo device = facts.settings.devices.front();
+  device.number = 1;
+  facts.settings.devices.push_back(device);
+  device.number = 2;
+  device.total = gib(40);
+  facts.settings.devices.push_back(device);
+  const std::vector<Finding> found = about("WEIR_BUDGET", facts);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found.front().text, ::testing::HasSubstr("GPU 0, 1: WEIR_BUDGET='100 GiB'"));
+  EXPECT_THAT(found.front().text, ::testing::HasSubstr("GPU 2: WEIR_BUDGET='100 GiB'"));
 }
 
 TEST(DoctorSettings, BudgetsAndFiles) {

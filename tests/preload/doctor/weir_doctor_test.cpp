@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "allocator/base/version.hpp"
 #include "preload/weir_process.hpp"
+#include "support/sanitized.hpp"
 #include "tools/preload/borders/version_mark.hpp"
 
 namespace weir::testing {
@@ -40,7 +43,7 @@ Json finding(const Json& json, const std::string& check) {
 }
 
 TEST(WeirDoctor, TextEndsInASentenceAndFitsATerminal) {
-  const Finished weir = run_weir({"doctor"});
+  const Finished weir = run_weir({"doctor"}, {{"WEIR_LOG", "info"}});
   EXPECT_EQ(weir.err, "");
   EXPECT_THAT(weir.out, StartsWith("weir " + std::string(kVersion) + "\n\nsystem\n  ok     "));
   for (const char* group : {"\ndriver\n", "\nlibrary\n", "\npython\n", "\nsettings\n", "\nlimits\n",
@@ -84,17 +87,21 @@ TEST(WeirDoctor, BrokenSettingsAreFindingsAndNoEnd) {
   EXPECT_THAT(json.at("does_not"), Contains("train-cpu"));
 }
 
-TEST(WeirDoctor, NamesNeitherMachineNorUserNorHome) {
+TEST(WeirDoctor, PathsNameNeitherMachineNorUserNorHome) {
   const TemporaryDirectory home;
-  const std::string log = home.file("log");
-  const Finished weir =
-      run_weir({"doctor", "--json", "-"}, {{"HOME", home.file("")}, {"WEIR_ALLOC_LOG", log}});
-  const Json json = Json::parse(weir.out);
-  EXPECT_EQ(json.at("variables").at("WEIR_ALLOC_LOG"), "~/log");
-  EXPECT_EQ(weir.out.find(home.file("")), std::string::npos);
   std::array<char, 256> host{};
   ASSERT_EQ(gethostname(host.data(), host.size() - 1), 0);
-  EXPECT_EQ(weir.out.find("/" + std::string(host.data())), std::string::npos);
+  const passwd* const user = getpwuid(getuid());
+  ASSERT_NE(user, nullptr);
+  const std::string shared = std::string("/srv/") + user->pw_name + "/" + host.data();
+  const Finished weir = run_weir({"doctor", "--json", "-"}, {{"HOME", home.file("")},
+                                                             {"WEIR_ALLOC_LOG", home.file("log")},
+                                                             {"WEIR_SUMMARY", shared + "/x.json"}});
+  const Json variables = Json::parse(weir.out).at("variables");
+  EXPECT_EQ(variables.at("WEIR_ALLOC_LOG"), "~/log");
+  EXPECT_EQ(variables.at("WEIR_SUMMARY"), "/srv/USER/HOST/x.json");
+  EXPECT_EQ(weir.out.find(home.file("")), std::string::npos);
+  EXPECT_EQ(weir.out.find(shared), std::string::npos);
 }
 
 TEST(WeirDoctor, ALibraryThatIsNoneFails) {
@@ -127,6 +134,121 @@ TEST(WeirDoctor, AnInterpreterThatDoesNotAnswer) {
   EXPECT_EQ(finding(missing, "python").at("state"), "fails");
   const Json mute = doctor({}, {"--python", "/bin/true"});
   EXPECT_THAT(finding(mute, "python").at("text"), StartsWith("/bin/true does not run"));
+}
+
+TEST(WeirDoctor, AnInterpreterThatAnswersSomethingElse) {
+  const TemporaryDirectory folder;
+  const std::string script = folder.file("python");
+  for (const char* line :
+       {"weir-doctor:[1]", "weir-doctor:{}", "weir-doctor:{\"version\":3}", "weir-doctor:"}) {
+    write_file(script, "#!/bin/sh\necho '" + std::string(line) +
+                           "'\nprintf 'why:\\n  it broke \\n\\n' >&2\n");
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    EXPECT_THAT(finding(doctor({}, {"--python", script}), "python").at("text"),
+                HasSubstr("does not run: it broke"))
+        << line;
+  }
+}
+
+TEST(WeirDoctor, WhatPythonPrintsAtItsEndIsNotTheAnswer) {
+  const TemporaryDirectory folder;
+  write_file(folder.file("sitecustomize.py"),
+             "import atexit, sys\nsys.path.append(None)\natexit.register(lambda: print('bye'))\n");
+  const Json json = doctor({{"PYTHONPATH", folder.file("")}});
+  EXPECT_EQ(finding(json, "python").at("state"), "ok");
+}
+
+/// `weir doctor --json -` under a limit that a shell sets before.
+Finished doctor_under(const std::string& limit) {
+  return ChildProcess({"-c", limit + " && exec " WEIR_TRAIN_PROGRAM " doctor --json -"},
+                      {.program = "/bin/sh", .environment = with_library({})})
+      .wait();
+}
+
+/// The groups that could not be looked at, with that finding.
+std::map<std::string, Json> missed_in(const Json& json) {
+  std::map<std::string, Json> missed;
+  for (const Json& one : json.at("findings")) {
+    if (one.at("check") == "missed") missed[one.at("group")] = one;
+  }
+  return missed;
+}
+
+TEST(WeirDoctor, WithoutFilesEachGroupSaysSo) {
+  // The three streams, and one for the output.
+  const Finished weir = doctor_under("ulimit -n 4");
+  EXPECT_EQ(weir.err, "");
+  EXPECT_EQ(weir.exit_code, 1);
+  const Json json = Json::parse(weir.out);
+  const std::map<std::string, Json> missed = missed_in(json);
+  EXPECT_EQ(missed.size(), 7U);
+  EXPECT_EQ(json.at("findings").size(), 7U);
+  for (const auto& [group, finding] : missed) {
+    EXPECT_THAT(finding.at("text"), HasSubstr(" could not be looked at: that takes "));
+    EXPECT_THAT(finding.at("text"), ::testing::EndsWith(": Too many open files"));
+    EXPECT_THAT(finding.at("remedy"), StartsWith("ulimit -n 1024"));
+  }
+}
+
+TEST(WeirDoctor, WithFewFilesTheGroupsThatOnlyReadAreThere) {
+  const Finished weir = doctor_under("ulimit -n 8");
+  EXPECT_EQ(weir.err, "");
+  EXPECT_EQ(weir.exit_code, 1);
+  const Json json = Json::parse(weir.out);
+  std::vector<std::string> groups;
+  for (const auto& [group, finding] : missed_in(json)) groups.push_back(group);
+  EXPECT_THAT(groups, ::testing::ElementsAre("driver", "library", "limits", "python"));
+  EXPECT_EQ(finding(json, "system").at("state"), "ok");
+  EXPECT_EQ(finding(json, "variable").at("state"), "ok");
+  EXPECT_EQ(finding(json, "allocator").at("state"), "ok");
+  EXPECT_EQ(json.at("works"), Json({"train-cpu"}));
+}
+
+TEST(WeirDoctor, FromSixteenFilesOnItFindsWhatItFindsWithMany) {
+  const Json many = Json::parse(doctor_under("true").out);
+  const Json few = Json::parse(doctor_under("ulimit -n 16").out);
+  ASSERT_EQ(many.at("findings").size(), few.at("findings").size());
+  for (std::size_t i = 0; i < many.at("findings").size(); ++i) {
+    const Json& one = many.at("findings").at(i);
+    if (one.at("check") == "open-files") continue;
+    EXPECT_EQ(one, few.at("findings").at(i));
+  }
+}
+
+TEST(WeirDoctor, WithLittleMemoryThereIsAReport) {
+  if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitizer takes more addresses";
+  const Finished weir = doctor_under("ulimit -v 250000");
+  EXPECT_EQ(weir.err, "");
+  EXPECT_EQ(weir.exit_code, 1);  // there is no driver
+  const Json json = Json::parse(weir.out);
+  EXPECT_THAT(finding(json, "addresses").at("text"),
+              StartsWith("addresses (ulimit -v) are limited to 244 MiB"));
+  EXPECT_EQ(finding(json, "missed"), Json::object());
+}
+
+TEST(WeirDoctor, ASettingHasOneLine) {
+  const TemporaryDirectory folder;
+  write_file(folder.file("libcupti.so"), "none");
+  const Json json = doctor({{"WEIR_CUPTI", folder.file("libcupti.so")},
+                            {"WEIR_SUMMARY", "/nowhere/summary.json"},
+                            {"WEIR_TIMELINE", "/nowhere/run.txt"},
+                            {"WEIR_PUBLISH", "/nowhere/live"}});
+  for (const char* name : {"WEIR_CUPTI", "WEIR_SUMMARY", "WEIR_TIMELINE", "/nowhere/live"}) {
+    std::vector<std::string> lines;
+    for (const Json& one : json.at("findings")) {
+      const std::string text = one.at("text");
+      if (text.find(name) != std::string::npos) {
+        lines.push_back(one.at("state").get<std::string>() + ": " + text);
+      }
+    }
+    EXPECT_THAT(lines, ::testing::ElementsAre(::testing::Not(StartsWith("ok")))) << name;
+  }
+}
+
+TEST(WeirDoctor, WhatFailsIsInTheListOfWhatDoesNotWork) {
+  const Json json = doctor({}, {"--python", "/bin/true"});
+  EXPECT_EQ(finding(json, "python").at("state"), "fails");
+  EXPECT_THAT(json.at("does_not"), Contains("plug"));
 }
 
 TEST(WeirDoctor, NothingIsLeftBehind) {
@@ -170,7 +292,7 @@ TEST(WeirDoctor, TheStandInIsCalledThat) {
 TEST(WeirDoctor, ABudgetThatADeviceCannotGive) {
   const Json json = doctor(standin({{"WEIR_BUDGET", "5GiB"}}));
   EXPECT_THAT(finding(json, "budget").at("text"),
-              StartsWith("GPU 0: WEIR_BUDGET='5 GiB' is not allowed"));
+              StartsWith("GPU 0, 1: WEIR_BUDGET='5 GiB' is not allowed"));
   EXPECT_EQ(json.at("ok"), false);
 }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "allocator/base/version.hpp"
 #include "tools/program/colour.hpp"
@@ -41,11 +43,13 @@ doctor::Private whose() {
 
 doctor::Report examine(const DoctorFlags& flags) {
   const doctor::Facts facts = doctor::collect({.python = flags.python, .root = {}});
+  std::vector<doctor::Finding> findings = doctor::check_all(facts);
+  const bool has_torch = doctor::concerns_torch(facts, findings);
   doctor::Report report{.version = std::string(kVersion),
-                        .findings = doctor::check_all(facts),
+                        .findings = std::move(findings),
                         .variables = {},
                         .whose = whose(),
-                        .has_torch = facts.python.torch.has_value(),
+                        .has_torch = has_torch,
                         .is_standin = facts.driver.driver.is_standin};
   for (const auto& [name, value] : facts.settings.variables) {
     if (name.starts_with("WEIR_") || name.starts_with("MXNET_")) {
@@ -74,8 +78,9 @@ Command add_doctor_command(CommandLine& program) {
   CommandLine& line = program.add_command(
       "doctor", "check driver, library, Python, settings and limits, and say what to do");
   line.set_footer(
-      "Needs no GPU. The output is what a report of a problem should contain; it names neither the "
-      "machine nor the user.");
+      "Needs no GPU. The output is what a report of a problem should contain. In paths it replaces "
+      "your home folder and the names of user and machine; it shows the values of Weir's "
+      "variables.");
   line.set_page("docs/doctor.md");
   line.set_exit_codes({{"0", "no check fails"},
                        {"1", "a check fails, or standard output cannot be written"},

@@ -12,6 +12,7 @@
 #include "allocator/base/bytes.hpp"
 #include "tools/preload/torch/plug_file.hpp"
 #include "tools/preload/torch/torch_version.hpp"
+#include "tools/weir/doctor/finding.hpp"
 #include "tools/weir/info/driver.hpp"
 
 namespace weir::cli::doctor {
@@ -74,9 +75,10 @@ struct Trial {
 };
 
 struct LibraryFacts {
-  std::string path;     ///< empty: none
-  std::string problem;  ///< why there is none, or why it is unfit
-  std::string version;  ///< what the file says of itself; empty: nothing
+  std::string path;       ///< empty: none
+  bool is_named = false;  ///< by WEIR_LIBRARY
+  std::string problem;    ///< why there is none, or why it is unfit
+  std::string version;    ///< what the file says of itself; empty: nothing
   std::string command_version;
   std::vector<std::string> plugs;  ///< versions of PyTorch
   Trial trial;
@@ -96,6 +98,7 @@ struct PythonFacts {
   bool is_asked = false;          ///< or the default
   std::string problem;            ///< why there is none, or none that can be preloaded into
   Answer answer = Answer::kCame;
+  std::string said;        ///< the last line of its standard error
   std::string version;     ///< `3.11.2`; empty: no answer
   std::string executable;  ///< as it names itself
   std::optional<TorchFacts> torch;
@@ -138,6 +141,8 @@ struct LimitsFacts {
   std::string live_folder;        ///< of weir ps; empty: none
   std::string live_problem;       ///< why there is none
   bool publishes = true;          ///< by WEIR_PUBLISH
+  bool publish_is_set = false;    ///< WEIR_PUBLISH
+  bool publish_is_wrong = false;  ///< its value is not allowed
   std::string temporary;          ///< folder
   std::string temporary_problem;  ///< why nothing can be written there
 };
@@ -149,6 +154,21 @@ struct EnvironmentFacts {
   bool has_mps_pipe = false;                  ///< the folder of CUDA's multi-process service exists
 };
 
+/// What lies beside this program and can help its user.
+struct Places {
+  std::string pages;  ///< the folder of docs/doctor.md and its neighbours; empty: they are not here
+};
+
+/// What is missing where facts cannot be collected.
+enum class Lack : std::uint8_t { kFiles, kMemory, kProcesses, kUnknown };
+
+/// A group whose facts could not be collected.
+struct Missed {
+  Group group = Group::kSystem;
+  std::string why;
+  Lack lack = Lack::kUnknown;
+};
+
 struct Facts {
   SystemFacts system;
   DriverFacts driver;
@@ -157,6 +177,8 @@ struct Facts {
   SettingsFacts settings;
   LimitsFacts limits;
   EnvironmentFacts environment;
+  Places places;
+  std::vector<Missed> missed;
 };
 
 }  // namespace weir::cli::doctor

@@ -44,6 +44,7 @@ struct Finding {
   std::string text;
   std::string remedy;       ///< empty if `state` is kOk
   std::vector<Use> breaks;  ///< what does not work because of it
+  std::string setting{};    ///< the variable that this is the verdict on; empty: none
 
   friend bool operator==(const Finding&, const Finding&) = default;
 };
@@ -71,13 +72,19 @@ class Findings {
   void fails(std::string check, std::string text, std::string remedy, std::vector<Use> breaks) {
     add(std::move(check), State::kFails, std::move(text), std::move(remedy), std::move(breaks));
   }
+  /// Makes the last finding the verdict on this variable.
+  void about(std::string variable) { all_.back().setting = std::move(variable); }
   [[nodiscard]] std::vector<Finding> take() { return std::move(all_); }
 
  private:
   void add(std::string check, State state, std::string text, std::string remedy,
            std::vector<Use> breaks) {
-    all_.push_back(
-        {group_, std::move(check), state, std::move(text), std::move(remedy), std::move(breaks)});
+    all_.push_back({.group = group_,
+                    .check = std::move(check),
+                    .state = state,
+                    .text = std::move(text),
+                    .remedy = std::move(remedy),
+                    .breaks = std::move(breaks)});
   }
 
   const Group group_;

@@ -22,7 +22,7 @@ struct Report {
 
 /// Returns the lines for people. A word longer than a line, such as a path, is not broken.
 [[nodiscard]] std::string report_text(const Report& report, bool in_colour);
-/// Returns the same as JSON; docs/doctor.md has the schema.
+/// Returns the same as JSON; docs/schemas/doctor.schema.json describes it.
 [[nodiscard]] std::string report_json(const Report& report);
 /// Returns `Works here: …; does not: ….`
 [[nodiscard]] std::string summary(const Report& report);

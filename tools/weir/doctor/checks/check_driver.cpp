@@ -25,6 +25,7 @@ struct InitError {
   const char* means;
   const char* remedy;
 };
+constexpr int kBadDevice = 101;
 constexpr std::array kInitErrors{
     InitError{3, "the driver is not initialised", "restart the program; then the machine"},
     InitError{34, "this libcuda.so.1 is the toolkit's stub, which no program can use",
@@ -33,7 +34,7 @@ constexpr std::array kInitErrors{
               "end the other program, or let root run nvidia-smi -c DEFAULT"},
     InitError{100, "the driver sees no GPU",
               "check nvidia-smi -L; start a container with --gpus all"},
-    InitError{101, "CUDA_VISIBLE_DEVICES names a GPU that is not there",
+    InitError{kBadDevice, "CUDA_VISIBLE_DEVICES names a GPU that is not there",
               "unset CUDA_VISIBLE_DEVICES, or name one that nvidia-smi -L lists"},
     InitError{304, "the operating system refused a call of the driver",
               "check that this user may open /dev/nvidia*, and the messages of dmesg"},
@@ -47,11 +48,6 @@ constexpr std::array kInitErrors{
               "take the folder `compat` out of LD_LIBRARY_PATH, or install a newer driver"},
     InitError{999, "the kernel module does not work",
               "run nvidia-modprobe -u, or restart the machine; dmesg has the reason"}};
-
-bool hides_all(const char* visible) {
-  return visible != nullptr && (*visible == '\0' || std::string_view(visible) == "-1" ||
-                                std::string_view(visible) == "NoDevFiles");
-}
 
 void add_library_missing(Findings& found, const DriverFacts& facts) {
   const bool has_module = !facts.kernel_module.empty() || !facts.device_files.empty();
@@ -103,11 +99,11 @@ bool add_answer(Findings& found, const DriverFacts& facts) {
 void add_version(Findings& found, const DriverFacts& facts) {
   const DriverInfo& driver = facts.driver;
   if (driver.is_standin) {
-    found.warn("driver",
-               "this is Weir's stand-in driver for CUDA " + format_version(driver.version) +
-                   ", not NVIDIA's: nothing runs on a GPU, and no figure is a GPU's (" +
-                   driver.file + ")",
-               "for a GPU, take tests/standin out of LD_LIBRARY_PATH", {Use::kDeviceWork});
+    found.warn(
+        "driver",
+        "this is Weir's stand-in driver for CUDA " + format_version(driver.version) +
+            ", not NVIDIA's: nothing runs on a GPU, and no figure is a GPU's (" + driver.file + ")",
+        "for a GPU, take the folder of that file out of LD_LIBRARY_PATH", {Use::kDeviceWork});
     return;
   }
   const std::string text =
@@ -153,6 +149,7 @@ void add_no_device(Findings& found, const DriverFacts& facts, const char* visibl
   if (hides_all(visible)) {
     found.fails("devices", "CUDA_VISIBLE_DEVICES='" + std::string(visible) + "' hides every GPU",
                 "unset CUDA_VISIBLE_DEVICES, or name a GPU: CUDA_VISIBLE_DEVICES=0", on_gpus());
+    found.about("CUDA_VISIBLE_DEVICES");
     return;
   }
   const auto known = std::ranges::find(kInitErrors, code, &InitError::code);
@@ -165,6 +162,7 @@ void add_no_device(Findings& found, const DriverFacts& facts, const char* visibl
               "no GPU answers: " + std::string(known->means) + " (cuInit: error " +
                   std::to_string(code) + ")",
               known->remedy, on_gpus());
+  if (code == kBadDevice) found.about("CUDA_VISIBLE_DEVICES");
 }
 
 void add_device(Findings& found, const DeviceInfo& device, bool is_standin) {
@@ -249,9 +247,20 @@ void add_cublas(Findings& found, const DriverFacts& facts) {
              {Use::kTrainGpu});
 }
 
-void add_cupti(Findings& found, const DriverFacts& facts) {
+void add_cupti(Findings& found, const DriverFacts& facts, const char* named) {
   if (facts.cupti.problem.empty()) {
     found.ok("cupti", "CUPTI" + place_of(facts.cupti));
+    return;
+  }
+  if (named != nullptr && *named != '\0') {
+    const std::string& why = facts.cupti.problem;
+    found.warn("cupti",
+               "WEIR_CUPTI='" + std::string(named) +
+                   "' is not used: " + why.substr(0, why.find("; WEIR_CUPTI")),
+               "correct WEIR_CUPTI, or unset it; without CUPTI timelines lack the device's kernels "
+               "and copies",
+               {Use::kDeviceWork});
+    found.about("WEIR_CUPTI");
     return;
   }
   found.warn("cupti", facts.cupti.problem,
@@ -262,18 +271,24 @@ void add_cupti(Findings& found, const DriverFacts& facts) {
 
 }  // namespace
 
-std::vector<Finding> check_driver(const DriverFacts& facts, const char* visible) {
+bool hides_all(const char* visible) {
+  return visible != nullptr && (*visible == '\0' || std::string_view(visible) == "-1" ||
+                                std::string_view(visible) == "NoDevFiles");
+}
+
+std::vector<Finding> check_driver(const DriverFacts& facts, const Variables& variables) {
+  const Environment environment = environment_of(variables);
   Findings found(Group::kDriver);
   const bool has_driver = add_answer(found, facts);
   if (has_driver) {
     add_version(found, facts);
     add_device_files(found, facts);
-    add_devices(found, facts, visible);
+    add_devices(found, facts, environment("CUDA_VISIBLE_DEVICES"));
     add_nvml(found, facts);
   }
   add_runtime(found, facts);
   add_cublas(found, facts);
-  add_cupti(found, facts);
+  add_cupti(found, facts, environment("WEIR_CUPTI"));
   return found.take();
 }
 

@@ -126,9 +126,15 @@ void add_preloads(Findings& found, const EnvironmentFacts& facts) {
 /// A variable whose being set, or value, changes how CUDA works.
 void add_cuda(Findings& found, const Variables& variables) {
   const auto named = [&](const char* name) { return value_of(variables, name); };
-  if (variables.contains("CUDA_VISIBLE_DEVICES")) {
+  if (hides_all(environment_of(variables)("CUDA_VISIBLE_DEVICES"))) {
+    found.warn("visible-devices",
+               "CUDA_VISIBLE_DEVICES='" + named("CUDA_VISIBLE_DEVICES") + "' hides every GPU",
+               "unset CUDA_VISIBLE_DEVICES, or name a GPU: CUDA_VISIBLE_DEVICES=0");
+    found.about("CUDA_VISIBLE_DEVICES");
+  } else if (variables.contains("CUDA_VISIBLE_DEVICES")) {
     found.ok("visible-devices", "CUDA_VISIBLE_DEVICES='" + named("CUDA_VISIBLE_DEVICES") +
                                     "': programs see these GPUs, numbered from 0");
+    found.about("CUDA_VISIBLE_DEVICES");
   }
   if (const std::string blocking = named("CUDA_LAUNCH_BLOCKING");
       !blocking.empty() && blocking != "0") {

@@ -1,6 +1,7 @@
 // libweir.so: whether it is there, belongs to this command, and can be preloaded.
 
 #include "tools/weir/doctor/checks/checks.hpp"
+#include "tools/weir/doctor/checks/places.hpp"
 
 namespace weir::cli::doctor {
 namespace {
@@ -11,9 +12,9 @@ const std::vector<Use>& by_the_library() {
 }
 
 void add_version(Findings& found, const LibraryFacts& facts) {
-  const std::string again =
-      "install Weir again, or unset WEIR_LIBRARY: the command takes the "
-      "library beside it";
+  const std::string again = facts.is_named
+                                ? "unset WEIR_LIBRARY: the command takes the library beside it"
+                                : "install Weir again";
   if (facts.version == facts.command_version) {
     found.ok("library", facts.path + ", version " + facts.version);
   } else if (facts.version.empty()) {
@@ -25,13 +26,14 @@ void add_version(Findings& found, const LibraryFacts& facts) {
         facts.path + " is version " + facts.version + ", and this command " + facts.command_version,
         again, by_the_library());
   }
+  if (facts.is_named && facts.version != facts.command_version) found.about("WEIR_LIBRARY");
 }
 
-void add_plugs(Findings& found, const LibraryFacts& facts) {
+void add_plugs(Findings& found, const LibraryFacts& facts, const Places& places) {
   if (facts.plugs.empty()) {
     found.warn("plugs", "no plug for PyTorch lies beside the library",
-               "tools/torch/build makes one (docs/packages.md); without it PyTorch keeps its own "
-               "cache, and Weir serves the segments",
+               build_a_plug(places) +
+                   "; without it PyTorch keeps its own cache, and Weir serves the segments",
                {Use::kPlug});
     return;
   }
@@ -42,8 +44,15 @@ void add_plugs(Findings& found, const LibraryFacts& facts) {
 
 }  // namespace
 
-std::vector<Finding> check_library(const LibraryFacts& facts) {
+std::vector<Finding> check_library(const LibraryFacts& facts, const Places& places) {
   Findings found(Group::kLibrary);
+  if (!facts.problem.empty() && facts.is_named) {
+    found.fails("library", facts.problem,
+                "correct WEIR_LIBRARY, or unset it: the command takes the library beside it",
+                by_the_library());
+    found.about("WEIR_LIBRARY");
+    return found.take();
+  }
   if (!facts.problem.empty()) {
     found.fails("library", facts.problem,
                 "install the wheel or the .deb, or build with a CUDA toolkit of 12.0 or later; "
@@ -53,7 +62,7 @@ std::vector<Finding> check_library(const LibraryFacts& facts) {
   }
   add_version(found, facts);
   add_trial(found, "preload", facts.trial);
-  add_plugs(found, facts);
+  add_plugs(found, facts, places);
   return found.take();
 }
 

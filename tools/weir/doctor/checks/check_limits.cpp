@@ -133,18 +133,28 @@ void add_sharing(Findings& found, const LimitsFacts& facts) {
   }
 }
 
-void add_folders(Findings& found, const LimitsFacts& facts) {
+void add_live(Findings& found, const LimitsFacts& facts) {
+  if (facts.publish_is_wrong) return;  // the group `settings` has it
   if (!facts.publishes) {
     found.warn("live", "WEIR_PUBLISH=0: programs started here do not show in weir ps and top",
                "unset WEIR_PUBLISH", {Use::kLive});
   } else if (facts.live_folder.empty()) {
-    found.fails("live", "programs cannot publish for weir ps, top and set: " + facts.live_problem,
+    found.fails("live",
+                std::string("programs cannot publish for weir ps, top and set") +
+                    (facts.publish_is_set ? " where WEIR_PUBLISH says: " : ": ") +
+                    facts.live_problem,
                 "set WEIR_PUBLISH to an absolute path of a folder that only this user may open "
                 "(chmod 700)",
                 {Use::kLive});
   } else {
     found.ok("live", "programs publish for weir ps and top in " + facts.live_folder);
   }
+  if (facts.publish_is_set && (!facts.publishes || facts.live_folder.empty())) {
+    found.about("WEIR_PUBLISH");
+  }
+}
+
+void add_temporary_folder(Findings& found, const LimitsFacts& facts) {
   if (facts.temporary_problem.empty()) {
     found.ok("temporary-folder", "weir run can write to " + facts.temporary);
   } else {
@@ -163,7 +173,8 @@ std::vector<Finding> check_limits(const LimitsFacts& facts) {
   add_files(found, facts);
   add_sizes(found, facts);
   add_sharing(found, facts);
-  add_folders(found, facts);
+  add_live(found, facts);
+  add_temporary_folder(found, facts);
   return found.take();
 }
 

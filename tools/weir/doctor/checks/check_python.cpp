@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tools/weir/doctor/checks/checks.hpp"
+#include "tools/weir/doctor/checks/places.hpp"
 
 namespace weir::cli::doctor {
 namespace {
@@ -40,7 +41,7 @@ int cuda_major_of(std::string_view version) {
 constexpr const char* kWithoutPlug =
     "PyTorch keeps its own cache, and Weir serves the cache's segments";
 
-void add_plug(Findings& found, const TorchFacts& torch) {
+void add_plug(Findings& found, const TorchFacts& torch, const Places& places) {
   const std::string name = "PyTorch " + torch.version->text;
   const std::string minor = preload::major_minor(*torch.version);
   if (!torch.version->is_release) {
@@ -53,19 +54,18 @@ void add_plug(Findings& found, const TorchFacts& torch) {
                "install PyTorch again, from its wheel", {Use::kPlug});
   } else if (!torch.plug_exists) {
     found.warn("torch-plug", "there is no plug for " + name + ": " + kWithoutPlug,
-               "build it: tools/torch/build --headers (docs/packages.md, \"A version of PyTorch "
-               "that came later\")",
-               {Use::kPlug});
+               build_a_plug(places), {Use::kPlug});
   } else if (!torch.plug_unfit.empty()) {
     found.warn("torch-plug",
                "the plug " + torch.plug + " for " + name + " is not used: " + torch.plug_unfit,
-               "install Weir again, or build the plug again: tools/torch/build", {Use::kPlug});
+               "install Weir again, or " + build_a_plug(places), {Use::kPlug});
   } else {
     found.ok("torch-plug", "there is a plug for " + name + ": " + torch.plug);
   }
 }
 
-void add_torch(Findings& found, const PythonFacts& facts, int driver_version) {
+void add_torch(Findings& found, const PythonFacts& facts, int driver_version,
+               const Places& places) {
   if (!facts.torch) {
     found.ok("torch", "PyTorch is not installed");
     return;
@@ -91,7 +91,7 @@ void add_torch(Findings& found, const PythonFacts& facts, int driver_version) {
         "install a newer driver, or a PyTorch for CUDA " + std::to_string(driver_version / 1000),
         {Use::kPlug});
   }
-  add_plug(found, torch);
+  add_plug(found, torch, places);
 }
 
 /// Returns whether the interpreter answered.
@@ -116,8 +116,8 @@ bool add_interpreter(Findings& found, const PythonFacts& facts) {
     return false;
   }
   if (facts.answer == Answer::kCrashed || facts.version.empty()) {
-    found.fails("python", name + " does not run", "run it by hand; it must be Python 3.8 or later",
-                {Use::kPlug});
+    found.fails("python", name + " does not run" + (facts.said.empty() ? "" : ": " + facts.said),
+                "run it by hand; it must be Python 3.8 or later", {Use::kPlug});
     return false;
   }
   found.ok("python", "Python " + facts.version + " (" + facts.executable + ")");
@@ -126,11 +126,12 @@ bool add_interpreter(Findings& found, const PythonFacts& facts) {
 
 }  // namespace
 
-std::vector<Finding> check_python(const PythonFacts& facts, int driver_version) {
+std::vector<Finding> check_python(const PythonFacts& facts, int driver_version,
+                                  const Places& places) {
   Findings found(Group::kPython);
   if (!add_interpreter(found, facts)) return found.take();
   add_trial(found, "python-preload", facts.trial);
-  add_torch(found, facts, driver_version);
+  add_torch(found, facts, driver_version, places);
   for (const Way& way : kWays) {
     const auto package = facts.packages.find(std::string(way.framework));
     if (package == facts.packages.end()) continue;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,10 +12,11 @@
 #include <cerrno>
 #include <csignal>
 #include <exception>
+#include <new>
 #include <string_view>
 #include <system_error>
 
-#include "allocator/base/error.hpp"
+#include "tools/program/argument_pointers.hpp"
 
 namespace weir::cli::doctor {
 namespace {
@@ -22,6 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+/// The exit code of a copy of this process that has no memory left.
+constexpr int kNoMemory = 126;
 constexpr std::size_t kMostOutput = std::size_t{1} << 20U;
 /// How long the kernel may take to end a process. One that hangs in a driver's call stays.
 constexpr milliseconds kEnding{1000};
@@ -36,7 +40,7 @@ class Pipe {
  public:
   Pipe() {
     if (pipe2(ends_.data(), O_CLOEXEC) != 0) {
-      throw UsageError("no pipe can be made: " + std::generic_category().message(errno));
+      throw std::system_error(errno, std::generic_category(), "no pipe can be made");
     }
   }
   ~Pipe() {
@@ -107,8 +111,64 @@ class ChildSignal {
   struct sigaction action_before_ {};
 };
 
+/// The process group that a signal which ends us ends first; zero: none. For the handler.
+volatile std::sig_atomic_t group_to_end = 0;
+
+extern "C" void end_group(int signal) {
+  if (group_to_end > 0) (void)kill(-group_to_end, SIGKILL);
+  (void)std::signal(signal, SIG_DFL);
+  (void)raise(signal);
+}
+
+/// During its lifetime, what interrupts us ends the child's group too: it is not in ours.
+class Interruption {
+ public:
+  Interruption() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : kSignals) sigaddset(&set, signal);
+    sigprocmask(SIG_BLOCK, &set, &before_);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      sigaction(kSignals[i], nullptr, &actions_[i]);
+      if (actions_[i].sa_handler == SIG_IGN) continue;  // as nohup asks
+      struct sigaction action {};
+      action.sa_handler = end_group;
+      sigaction(kSignals[i], &action, nullptr);
+    }
+  }
+  ~Interruption() {
+    restore_actions();
+    group_to_end = 0;
+  }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  void now_ends(pid_t group) const noexcept {
+    group_to_end = group;
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  /// In the child.
+  void restore() const noexcept {
+    restore_actions();
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+
+  void restore_actions() const noexcept {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      sigaction(kSignals[i], &actions_[i], nullptr);
+    }
+  }
+
+  sigset_t before_{};
+  std::array<struct sigaction, kSignals.size()> actions_{};
+};
+
 void read_until(Pipe& out, Pipe& err, Bounded& result, Clock::time_point end) {
-  while (out.reader() >= 0 || err.reader() >= 0) {
+  // A child that never stops writing always has something to read.
+  while ((out.reader() >= 0 || err.reader() >= 0) && Clock::now() < end) {
     std::array<pollfd, 2> files{{{.fd = out.reader(), .events = POLLIN, .revents = 0},
                                  {.fd = err.reader(), .events = POLLIN, .revents = 0}}};
     const int ready = poll(files.data(), files.size(), milliseconds_until(end));
@@ -126,23 +186,37 @@ Bounded run_child(const std::function<void()>& child, milliseconds limit) {
   const ChildSignal signal;
   Pipe out;
   Pipe err;
+  const Interruption interruption;
+  const pid_t parent = getpid();
   const pid_t process = fork();
+  const int error = errno;
   if (process < 0) {
-    throw UsageError("no process can be made: " + std::generic_category().message(errno));
+    interruption.now_ends(0);
+    throw std::system_error(error, std::generic_category(), "no process can be made");
   }
   if (process == 0) {
     (void)setpgid(0, 0);
+    // So does our end by SIGKILL, which may have come before this call.
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
     const rlimit none{.rlim_cur = 0, .rlim_max = 0};
     (void)setrlimit(RLIMIT_CORE, &none);
     const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
     (void)dup2(input, STDIN_FILENO);
     (void)dup2(out.writer(), STDOUT_FILENO);
     (void)dup2(err.writer(), STDERR_FILENO);
+    for (Pipe* const pipe : {&out, &err}) {  // the child may need all files that it is allowed
+      pipe->close_reader();
+      pipe->close_writer();
+    }
+    if (input >= 0) close(input);
+    interruption.restore();
     signal.restore();
     child();
     _exit(127);
   }
   (void)setpgid(process, process);  // whoever of the two comes first
+  interruption.now_ends(process);
   out.close_writer();
   err.close_writer();
   Bounded result;
@@ -162,14 +236,6 @@ Bounded run_child(const std::function<void()>& child, milliseconds limit) {
   return result;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  all.reserve(texts.size() + 1);
-  for (std::string& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
-  return all;
-}
-
 void write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(file, text.data(), text.size());
@@ -183,20 +249,24 @@ void write_all(int file, std::string_view text) {
 
 Bounded run_program(const std::string& path, std::vector<std::string> words,
                     std::vector<std::string> environment, milliseconds limit) {
-  const std::vector<char*> argv = pointers(words);
-  const std::vector<char*> envp = pointers(environment);
+  const std::vector<char*> argv = argument_pointers(words);
+  const std::vector<char*> envp = argument_pointers(environment);
   return run_child([&] { (void)execve(path.c_str(), argv.data(), envp.data()); }, limit);
 }
 
 Bounded run_function(const std::function<std::string()>& body, milliseconds limit) {
-  return run_child(
+  Bounded ran = run_child(
       [&] {
         // The loader's and the libraries' own messages must not be taken for the result.
         const int result = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        const int why = errno;
         (void)dup2(STDERR_FILENO, STDOUT_FILENO);
         int code = 0;
         try {
+          if (result < 0) throw std::system_error(why, std::generic_category(), "no file is free");
           write_all(result, body());
+        } catch (const std::bad_alloc&) {
+          code = kNoMemory;
         } catch (const std::exception& error) {
           write_all(STDERR_FILENO, error.what());
           code = 1;
@@ -204,6 +274,8 @@ Bounded run_function(const std::function<std::string()>& body, milliseconds limi
         _exit(code);  // no exit handlers: they are the parent's
       },
       limit);
+  if (ran.exit_code == kNoMemory) throw std::bad_alloc();
+  return ran;
 }
 
 }  // namespace weir::cli::doctor

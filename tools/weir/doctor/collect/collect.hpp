@@ -5,6 +5,7 @@
 // one thread, in a process without others.
 
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,14 @@ struct CollectOptions {
   std::chrono::milliseconds program_limit{15'000};
 };
 
+/// Does not throw for a group whose facts cannot be collected: they are the defaults, and it is
+/// among the missed.
 [[nodiscard]] Facts collect(const CollectOptions& options);
+/// What an error of collecting says is missing.
+[[nodiscard]] Lack lack_in(const std::exception& error);
+
+/// Finds the pages for a program that lies at this path.
+[[nodiscard]] Places collect_places(const std::string& program);
 
 /// Returns the named variables of this process: Weir's, and all that checks read.
 [[nodiscard]] Variables collect_variables(const char* const* environment);
@@ -39,8 +47,8 @@ struct CollectOptions {
 [[nodiscard]] LimitsFacts collect_limits(const CollectOptions& options);
 [[nodiscard]] EnvironmentFacts collect_environment(const Variables& variables);
 
-/// Starts `path` with `words` and the library in front, and looks whether it is in the process.
-/// The program prints its /proc/self/maps.
+/// Starts `path` with `words` and what `weir run` would preload, and looks whether the library is
+/// in the process. The program prints its /proc/self/maps.
 [[nodiscard]] Trial try_library(const std::string& library, const std::string& program,
                                 const std::string& path, const std::vector<std::string>& words,
                                 std::chrono::milliseconds limit);

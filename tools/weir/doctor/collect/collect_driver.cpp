@@ -84,7 +84,8 @@ LibraryFound found_by(const std::string& name, const std::function<LibraryFound(
   if (ran.answer == Answer::kTimedOut) return {.problem = "loading " + name + " does not end"};
   const Json json = Json::parse(ran.out, nullptr, false);
   if (ran.answer == Answer::kCrashed || json.is_discarded()) {
-    return {.problem = "loading " + name + " ends the process"};
+    return {.problem = "loading " + name + " ends the process" +
+                       (ran.err.empty() ? "" : ": " + ran.err.substr(0, ran.err.find('\n')))};
   }
   return {.path = json.at("path"), .version = json.at("version"), .problem = json.at("problem")};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/version.hpp"
@@ -28,12 +29,33 @@ std::string version_in(const std::string& path) {
   return file.substr(begin, file.find('\0', begin) - begin);
 }
 
-/// Returns the loader's or the program's first line that says what went wrong.
-std::string first_line(std::string_view text) {
-  constexpr std::string_view kLoader = "ERROR: ld.so: ";
-  std::string line(text.substr(0, text.find('\n')));
-  if (line.starts_with(kLoader)) line.erase(0, kLoader.size());
-  return line;
+constexpr std::string_view kLoader = "ERROR: ld.so: ";
+
+/// Returns the line that says what went wrong: the loader's about the library, or the program's
+/// first. The loader's about other preloaded files are no reason.
+std::string line_about(std::string_view text, const std::string& library) {
+  std::string first;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!line.starts_with(kLoader)) {
+      if (first.empty()) first = line;
+    } else if (line.find("'" + library + "'") != std::string_view::npos) {
+      return std::string(line.substr(kLoader.size()));
+    }
+  }
+  return first;
+}
+
+/// Returns what `weir run` would preload: the library, and behind it what the user has.
+Variable preload_of(const std::string& library) {
+  Preload preload;
+  preload.library = library;
+  for (Variable& variable : environment_for(preload, process_environment()).variables) {
+    if (variable.name == "LD_PRELOAD") return std::move(variable);
+  }
+  return {"LD_PRELOAD", library};
 }
 
 /// Whether the process with these /proc/PID/maps runs code of the library. A loader that is refused
@@ -72,8 +94,9 @@ Trial try_with_cat(const std::string& library, std::chrono::milliseconds limit) 
 Trial try_library(const std::string& library, const std::string& program, const std::string& path,
                   const std::vector<std::string>& words, std::chrono::milliseconds limit) {
   const Bounded ran =
-      run_program(path, words, with_variables(environ, {{"LD_PRELOAD", library}}), limit);
-  Trial trial{.end = Trial::End::kFailed, .program = program, .message = first_line(ran.err)};
+      run_program(path, words, with_variables(environ, {preload_of(library)}), limit);
+  Trial trial{
+      .end = Trial::End::kFailed, .program = program, .message = line_about(ran.err, library)};
   if (ran.answer == Answer::kTimedOut) {
     trial.end = Trial::End::kTimedOut;
   } else if (ran.answer == Answer::kCrashed) {
@@ -89,6 +112,7 @@ LibraryFacts collect_library(const CollectOptions& options) {
   LibraryFacts facts;
   facts.command_version = kVersion;
   const Setting<std::string> named = named_library(process_environment());
+  facts.is_named = !named.value.empty();
   try {
     facts.path = require_library(named);
   } catch (const UsageError& error) {

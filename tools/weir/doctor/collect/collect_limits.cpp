@@ -108,11 +108,14 @@ bool takes_files(std::chrono::milliseconds limit) {
 /// Finds where a program would publish. Removes what it had to create.
 void take_live_folder(LimitsFacts& facts) {
   const Environment environment = process_environment();
+  const char* const value = environment("WEIR_PUBLISH");
+  facts.publish_is_set = value != nullptr && *value != '\0';
   timeline::PublishSetting setting;
   try {
     setting = timeline::publish_setting(environment).value;
   } catch (const UsageError&) {
-    // The group `settings` has it.
+    facts.publish_is_wrong = true;  // the group `settings` says how
+    return;
   }
   facts.publishes = setting.on;
   if (!setting.on) return;

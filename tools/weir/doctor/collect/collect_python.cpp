@@ -30,6 +30,9 @@ if sys.path and not sys.path[0]:
     del sys.path[0]
 import glob, importlib.metadata, importlib.util, json, os
 
+# Others may have put in what importlib.metadata does not take.
+sys.path = [os.fspath(folder) for folder in sys.path if isinstance(folder, (str, os.PathLike))]
+
 def version(names):
     for name in names:
         try:
@@ -51,7 +54,9 @@ answer = {
     "torch": os.path.dirname(torch.origin) if torch and torch.origin else "",
     "packages": {name: found for name, names in packages.items() if (found := version(names))},
     "runtimes": [
-        file for folder in sys.path for file in glob.glob(folder + "/nvidia/*/lib/libcudart.so*")
+        file
+        for folder in sys.path
+        for file in glob.glob(os.path.join(folder, "nvidia/*/lib/libcudart.so*"))
     ],
 }
 print("\nweir-doctor:" + json.dumps(answer))
@@ -90,15 +95,33 @@ TorchFacts look_into(const fs::path& torch, const fs::path& plugs) {
 void take_answer(PythonFacts& facts, const std::string& out, const fs::path& plugs) {
   const std::size_t mark = out.rfind(kMark);
   if (mark == std::string::npos) return;
-  const Json json = Json::parse(out.substr(mark + kMark.size()), nullptr, false);
-  if (json.is_discarded()) return;
-  facts.version = json.at("version");
-  facts.executable = json.at("executable");  // empty where Python cannot tell
-  facts.packages = json.at("packages").get<std::map<std::string, std::string>>();
-  facts.runtimes = json.at("runtimes").get<std::vector<std::string>>();
-  if (const std::string torch = json.at("torch"); !torch.empty()) {
-    facts.torch = look_into(torch, plugs);
+  // What Python's exit functions print comes behind the line.
+  const std::size_t begin = mark + kMark.size();
+  const Json json = Json::parse(out.substr(begin, out.find('\n', begin) - begin), nullptr, false);
+  try {
+    PythonFacts answer = facts;
+    answer.version = json.at("version");
+    answer.executable = json.at("executable");  // empty where Python cannot tell
+    answer.packages = json.at("packages").get<std::map<std::string, std::string>>();
+    answer.runtimes = json.at("runtimes").get<std::vector<std::string>>();
+    if (const std::string torch = json.at("torch"); !torch.empty()) {
+      answer.torch = look_into(torch, plugs);
+    }
+    facts = std::move(answer);
+  } catch (const Json::exception&) {
+    return;  // another program's line
   }
+}
+
+/// Returns the last line that says something, without blanks around it; empty if there is none.
+std::string last_line(const std::string& text) {
+  constexpr const char* kBlanks = " \t\r\n";
+  const std::size_t end = text.find_last_not_of(kBlanks);
+  if (end == std::string::npos) return {};
+  const std::size_t before = text.find_last_of('\n', end);
+  const std::size_t begin =
+      text.find_first_not_of(kBlanks, before == std::string::npos ? 0 : before);
+  return text.substr(begin, end + 1 - begin);
 }
 
 /// The library in front of the program that people will start. The interpreter behind a script may
@@ -132,6 +155,7 @@ PythonFacts collect_python(const CollectOptions& options, const std::string& lib
   const Bounded asked = run_program(path, {path, "-c", kQuestion}, with_variables(environ, {}),
                                     options.program_limit);
   facts.answer = asked.answer;
+  facts.said = last_line(asked.err);
   if (asked.answer != Answer::kCame || asked.exit_code != 0) return facts;
   take_answer(facts, asked.out, fs::path(library).parent_path());
   if (facts.executable.empty()) facts.executable = path;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -110,21 +109,6 @@ EnvironmentFacts collect_environment(const Variables& variables) {
     if (path.find('/') != std::string::npos && !exists(path))
       facts.missing_preloads.push_back(path);
   }
-  return facts;
-}
-
-Facts collect(const CollectOptions& options) {
-  Facts facts;
-  facts.system = collect_system(options);
-  facts.library = collect_library(options);
-  facts.python = collect_python(options, facts.library.problem.empty() ? facts.library.path : "");
-  facts.driver = collect_driver(options, facts.python.runtimes);
-  const Variables variables = collect_variables(environ);
-  facts.settings = collect_settings(variables);
-  facts.settings.devices = facts.driver.driver.devices;
-  facts.limits = collect_limits(options);
-  facts.limits.memory = facts.system.memory;
-  facts.environment = collect_environment(variables);
   return facts;
 }
 
