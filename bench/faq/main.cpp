@@ -225,11 +225,13 @@ int run_program(int argc, char** argv) {
   queue.add("--repeats", cache.repeats, Value("N"), "runs of each; medians are shown");
   if (const auto code = line.parse("weir-faq", argc, argv)) return *code;
   require_standard_output();
-  const int code = run.named()   ? print_made_run(made)
-                   : two.named() ? print_order(order)
-                                 : print_cache(cache);
-  if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
-  return code;
+  return line.run([&] {
+    const int code = run.named()   ? print_made_run(made)
+                     : two.named() ? print_order(order)
+                                   : print_cache(cache);
+    if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
+    return code;
+  });
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ int run_program(int argc, char** argv) {
   add_flags(line, flags);
   if (const auto code = line.parse("weir-peers", argc, argv)) return *code;
   require_standard_output();
-  return run(line, flags);
+  return line.run([&] { return run(line, flags); });
 }
 
 }  // namespace

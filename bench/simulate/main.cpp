@@ -122,15 +122,7 @@ class Outputs {
   std::optional<OutputFile> svg_;
 };
 
-int run_program(int argc, char** argv) {
-  CommandLine line("simulate admission policies: throughput, memory, idle time and stalls");
-  Flags flags;
-  add_flags(line, flags);
-  line.set_page("docs/simulate.md");
-  line.set_footer(
-      "Without flags, the whole table. A bound that weir's own policy misses is listed under it.");
-  if (const auto code = line.parse("weir-simulate", argc, argv)) return *code;
-  require_standard_output();
+int run(const CommandLine& line, const Flags& flags) {
   if (flags.list) {
     std::fputs(list_text().c_str(), stdout);
     return 0;
@@ -147,6 +139,18 @@ int run_program(int argc, char** argv) {
   if (!flags.check || are_met(outcomes)) return 0;
   if (!has_table) std::fputs(missed_text(outcomes).c_str(), stderr);
   return 1;
+}
+
+int run_program(int argc, char** argv) {
+  CommandLine line("simulate admission policies: throughput, memory, idle time and stalls");
+  Flags flags;
+  add_flags(line, flags);
+  line.set_page("docs/simulate.md");
+  line.set_footer(
+      "Without flags, the whole table. A bound that weir's own policy misses is listed under it.");
+  if (const auto code = line.parse("weir-simulate", argc, argv)) return *code;
+  require_standard_output();
+  return line.run([&] { return run(line, flags); });
 }
 
 }  // namespace

@@ -230,21 +230,7 @@ void print(const Workload& workload, const std::vector<Row>& rows, Summaries& al
   std::fflush(stdout);
 }
 
-int run_program(int argc, char** argv) {
-  CommandLine line(
-      "run the simulator's workloads on the cpu device, beside what the simulator predicts");
-  Flags flags;
-  flags.choices.add_to(line);
-  line.add("--seconds", flags.seconds, Value("SECONDS"), "device time of a run");
-  line.add("--rounds", flags.rounds, Value("N"),
-           "rounds over all rows of a workload; medians are shown");
-  line.add("--record", flags.record, Value("FILE"), "write the jitter, for weir-simulate --jitter");
-  line.set_page("docs/simulate.md");
-  line.set_footer(
-      "Each round runs each row and predicts it from the delays of that run. Memory is smaller by "
-      "16, and shown as if not.");
-  if (const auto code = line.parse("weir-simulate-real", argc, argv)) return *code;
-  require_standard_output();
+int run(const Flags& flags) {
   const Options options = checked(flags);
   std::optional<OutputFile> record;
   if (!flags.record.empty()) record.emplace("--record", flags.record);
@@ -261,6 +247,24 @@ int run_program(int argc, char** argv) {
   std::fputs(wrapped("all workloads: " + summaries.text(), 2).c_str(), stdout);
   if (record) record->commit(format_jitter(samples.distributions()));
   return 0;
+}
+
+int run_program(int argc, char** argv) {
+  CommandLine line(
+      "run the simulator's workloads on the cpu device, beside what the simulator predicts");
+  Flags flags;
+  flags.choices.add_to(line);
+  line.add("--seconds", flags.seconds, Value("SECONDS"), "device time of a run");
+  line.add("--rounds", flags.rounds, Value("N"),
+           "rounds over all rows of a workload; medians are shown");
+  line.add("--record", flags.record, Value("FILE"), "write the jitter, for weir-simulate --jitter");
+  line.set_page("docs/simulate.md");
+  line.set_footer(
+      "Each round runs each row and predicts it from the delays of that run. Memory is smaller by "
+      "16, and shown as if not.");
+  if (const auto code = line.parse("weir-simulate-real", argc, argv)) return *code;
+  require_standard_output();
+  return line.run([&] { return run(flags); });
 }
 
 }  // namespace

@@ -40,10 +40,12 @@ int run_program(int argc, char** argv) {
   add_flags(oom, flags);
   if (const auto code = line.parse("weir-stress", argc, argv)) return *code;
   require_standard_output();
-  const Stress stress = checked(flags);
-  const int code = fragmentation.named() ? run_fragmentation(stress) : run_oom(stress);
-  if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
-  return code;
+  return line.run([&] {
+    const Stress stress = checked(flags);
+    const int code = fragmentation.named() ? run_fragmentation(stress) : run_oom(stress);
+    if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");
+    return code;
+  });
 }
 
 }  // namespace

@@ -58,7 +58,9 @@ TEST(WeirBadInput, Subcommands) {
   expect_refused({"--wings"}, "--wings is not a flag of weir (see weir --help)\n");
   expect_refused({"info", "--wings"},
                  "--wings is not a flag of weir info (see weir info --help)\n");
-  expect_refused({"info", "--", "words"}, "no arguments after -- (see weir info --help)\n");
+  expect_refused({"info", "--", "words"},
+                 "'words' was not expected: weir info takes no arguments (see weir info --help)\n");
+  expect_refused({"info", "++"}, "'++' was not expected: weir info takes no arguments");
   expect_refused(
       {"info", "--hooks", "--json", "-"},
       "--hooks and --json exclude each other: give one of them (see weir info --help)\n");
@@ -78,7 +80,7 @@ TEST(WeirBadInput, RunWithoutAProgram) {
   expect_refused({"run", "--"}, "weir run [FLAGS] -- PROGRAM");
   expect_refused({"run", FAKE_PROGRAM}, "comes after --");
   expect_refused({"run", "--budget", "--", FAKE_PROGRAM},
-                 "--budget needs a value: BYTES|PERCENT (see weir run --help)\n");
+                 "--budget needs a value before --: BYTES|PERCENT (see weir run --help)\n");
 }
 
 TEST(WeirBadInput, EachFlag) {

@@ -99,7 +99,35 @@ TEST(CommandLine, KeepsTheProgramsWordsForTheCommandThatTakesAProgram) {
   EXPECT_EQ(program.parse({"run", "--", "ls", "--name", "--"}), std::nullopt);
   EXPECT_EQ(program.line.program_words(), (std::vector<std::string>{"ls", "--name", "--"}));
   EXPECT_EQ(Program().refused({"one", "--", "ls"}),
-            "prog one takes no arguments after -- (see prog one --help)");
+            "'ls' was not expected: prog one takes no arguments (see prog one --help)");
+  Program after;
+  EXPECT_EQ(after.parse({"two", "--", "--all", "--"}), std::nullopt);
+  EXPECT_EQ(after.names, (std::vector<std::string>{"--all", "--"})) << "arguments like flags";
+  EXPECT_EQ(Program().refused({"run", "--"}),
+            "the program to run is missing: prog run [FLAGS] -- PROGRAM [ARGUMENTS] (see prog run "
+            "--help)");
+}
+
+TEST(CommandLine, TakesWordsAsTheyAre) {
+  Program program;
+  EXPECT_EQ(program.parse({"two", "[a,b]", "++", "[]", "{}"}), std::nullopt);
+  EXPECT_EQ(program.names, (std::vector<std::string>{"[a,b]", "++", "[]", "{}"}));
+}
+
+TEST(CommandLine, ARefusalByTheCommandSaysHowToGetHelp) {
+  const auto refused = [](const std::string& text, const std::vector<const char*>& words) {
+    Program program;
+    EXPECT_EQ(program.parse(words), std::nullopt);
+    return message_of<UsageError>(
+        [&] { (void)program.line.run([&]() -> int { throw UsageError(text); }); });
+  };
+  EXPECT_EQ(refused("--name='x' is not allowed: y", {"one"}),
+            "--name='x' is not allowed: y (see prog one --help)");
+  EXPECT_EQ(refused("FILE: cannot be read", {"two", "a"}),
+            "FILE: cannot be read (see prog two --help)");
+  EXPECT_EQ(refused("a: cannot be read", {"two", "a"}), "a: cannot be read") << "no flag";
+  EXPECT_EQ(Program().line.run([] { return 3; }), 3);
+  EXPECT_THROW((void)Program().line.run([]() -> int { throw Error("--name"); }), Error);
 }
 
 TEST(CommandLine, RefusesEmptyValues) {
@@ -120,7 +148,6 @@ TEST(CommandLine, RefusesWhatIsWrongWithItsCommandsHelp) {
   EXPECT_EQ(Program().refused({}), "a subcommand is required: one, two or run (see prog --help)");
 }
 
-// CLI11 takes both, the first as the name `--all`.
 TEST(CommandLine, RefusesAFlagForAValueAndAValueForASwitch) {
   EXPECT_EQ(Program().refused({"one", "--name", "--all"}),
             "--name needs a value before --all: NAME (see prog one --help)");
@@ -139,7 +166,7 @@ TEST(CommandLine, PrintsCompletionsForKnownShells) {
   EXPECT_THAT(printed({"--completion", "bash"}), HasSubstr("complete -F _prog prog"));
   EXPECT_TRUE(printed({"--completion=zsh"}).starts_with("#compdef prog\n"));
   EXPECT_EQ(Program().refused({"--completion", "tcsh"}),
-            "--completion='tcsh' is not allowed: bash or zsh");
+            "--completion='tcsh' is not allowed: bash or zsh (see prog --help)");
 }
 
 TEST(CommandLine, ListsTheFlagsInForce) {

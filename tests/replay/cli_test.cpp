@@ -208,7 +208,8 @@ TEST_F(WeirReplay, BadInputIsRefusedInOneLine) {
                  "--map='naive' is not allowed: one of the pools that are replayed: round:24");
   expect_refused({trace_, trace_, "--svg", directory_.file("a.svg")}, "a name with %t in it");
   expect_refused({trace_, "--svg", "/nowhere/a.svg"}, "/nowhere/a.svg");
-  expect_refused({trace_, "--", "more"}, "takes no arguments after --");
+  expect_refused({trace_, "--", "-more"}, "-more: cannot be read");
+  expect_refused({"[nope,x]"}, "[nope,x]: cannot be read");
   expect_refused({trace_, "--fast"}, "--fast");
 }
 

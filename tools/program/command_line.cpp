@@ -3,7 +3,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 
@@ -15,24 +14,19 @@
 #include "tools/program/command_line/help.hpp"
 #include "tools/program/command_line/manual.hpp"
 #include "tools/program/command_line/reading.hpp"
+#include "tools/program/further_reading.hpp"
 #include "tools/program/output_file.hpp"
 #include "tools/program/standard_streams.hpp"
 
 namespace weir {
 namespace {
 
-/// Returns the columns of a terminal, or those that COLUMNS names, at most 100; else 80.
-std::size_t help_width() {
-  constexpr std::size_t kLeast = 50;
-  constexpr std::size_t kUsual = 80;
-  constexpr std::size_t kMost = 100;
+/// Returns the columns of the terminal, or those that COLUMNS names.
+std::optional<std::uint64_t> columns_of_output() {
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) {
-    return std::clamp<std::size_t>(size.ws_col, kLeast, kMost);
-  }
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
   const char* const columns = process_environment()("COLUMNS");
-  const auto wanted = columns == nullptr ? std::nullopt : parse_whole(columns);
-  return wanted ? std::clamp<std::size_t>(*wanted, kLeast, kMost) : kUsual;
+  return columns == nullptr ? std::nullopt : parse_whole(columns);
 }
 
 int print_all(const std::string& text) {
@@ -49,33 +43,39 @@ int write_manual(const CommandText& program, const std::string& folder,
   return 0;
 }
 
-int print_completion(const CommandText& program, const std::string& shell) {
-  if (shell == "bash") return print_all(bash_completion(program));
-  if (shell == "zsh") return print_all(zsh_completion(program));
-  refuse("--completion", shell, "bash or zsh");
+/// `named` is what people type for the program in `text`.
+int print_completion(const CommandText& text, const std::string& named, const std::string& shell) {
+  if (shell != "bash" && shell != "zsh") {
+    refuse("--completion", shell, "bash or zsh" + see_help(text));
+  }
+  // A shell completes the words of a program, and `weir-gpu train` is a word of another one.
+  if (text.name != named) {
+    throw UsageError("--completion is not for a program inside another" + see_help(text));
+  }
+  return print_all(shell == "bash" ? bash_completion(text) : zsh_completion(text));
 }
 
-/// Returns the name of the argument at a place: `FILE`.
-std::string argument_name(const CommandText& command, std::size_t place) {
-  std::string name;
-  for (const FlagText& flag : command.flags) {
-    if (!flag.is_argument()) continue;
-    name = flag.name();
-    if (place-- == 0) break;
-  }
-  return name;
+/// Returns the help with what can be read here, which depends on how the program was installed.
+std::string help_of(CommandText command) {
+  command.page = further_reading(command, folder_of_program());
+  return help_text(command, help_width(columns_of_output()));
 }
 
-/// Throws UsageError if a flag or an argument is empty.
-void refuse_empty_values(const Reading& reading) {
-  for (const GivenFlag& given : reading.flags) {
-    if (given.value != "") continue;
-    refuse(given.typed, "", "a value, or the flag left out" + see_help(*reading.command));
+bool asks_for(const Reading& reading, std::string_view flag) {
+  return std::ranges::any_of(reading.flags, [flag](const GivenFlag& given) {
+    return given.flag->name() == flag && !given.value;
+  });
+}
+
+void take_value(FlagEntry& entry, const std::string& typed, const std::string& value) {
+  if (bool* const* const set = std::get_if<bool*>(&entry.target)) **set = true;
+  if (std::string* const* const text = std::get_if<std::string*>(&entry.target)) **text = value;
+  if (auto* const* const texts = std::get_if<std::vector<std::string>*>(&entry.target)) {
+    if (entry.values.empty()) (*texts)->clear();
+    (*texts)->push_back(value);
   }
-  for (std::size_t i = 0; i < reading.arguments.size(); ++i) {
-    if (!reading.arguments[i].empty()) continue;
-    refuse(argument_name(*reading.command, i), "", "a value" + see_help(*reading.command));
-  }
+  entry.typed = typed;
+  entry.values.push_back(value);
 }
 
 /// Returns the name that people type. A program inside another one has two words: weir-gpu train.
@@ -86,20 +86,18 @@ std::string typed_name(const std::string& program, std::string_view own) {
 
 }  // namespace
 
-bool Flag::given() const { return entry_->option->count() != 0; }
+bool Flag::given() const { return !entry_->typed.empty(); }
 
 const std::string& Flag::typed() const {
   return entry_->typed.empty() ? entry_->text.name() : entry_->typed;
 }
 
 Flag Flag::require() const {
-  entry_->option->required();
   entry_->text.required = true;
   return *this;
 }
 
 Flag Flag::exclude(const Flag& other) const {
-  entry_->option->excludes(other.entry_->option);
   entry_->text.excludes.push_back(other.entry_->text.name());
   other.entry_->text.excludes.push_back(entry_->text.name());
   return *this;
@@ -111,59 +109,51 @@ Flag Flag::over(const std::string& variable) const {
 }
 
 CommandLine::CommandLine(const std::string& about)
-    : own_(std::make_unique<CLI::App>()),
-      app_(*own_),
-      about_(about),
+    : about_(about),
       exit_codes_{
           {"0", "finished"}, {"1", "the program or the machine failed"}, {"2", "bad input"}} {}
-
-CommandLine::CommandLine(CLI::App& app) : app_(app) {}
 
 CommandLine::~CommandLine() = default;
 
 CommandLine& CommandLine::add_command(const std::string& name, const std::string& about) {
-  commands_.emplace_back(new CommandLine(*app_.add_subcommand(name)));
-  commands_.back()->about_ = about;
+  commands_.push_back(std::make_unique<CommandLine>(about));
+  commands_.back()->name_ = name;
   commands_.back()->exit_codes_ = exit_codes_;
   return *commands_.back();
 }
 
-void CommandLine::require_command() {
-  app_.require_subcommand(1);
-  choose_ = true;
-}
+void CommandLine::require_command() { choose_ = true; }
 
 void CommandLine::take_program() { program_ = true; }
 
-bool CommandLine::named() const { return app_.parsed(); }
-
-Flag CommandLine::add_entry(CLI::Option& option, FlagText text) {
-  flags_.push_back({.option = &option, .text = std::move(text), .typed = {}});
-  FlagText& added = flags_.back().text;
-  for (const std::string& name : option.get_snames()) added.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) added.names.push_back("--" + name);
-  if (added.names.empty()) added.names.push_back(option.get_name(true));
+Flag CommandLine::add_entry(const std::string& names, FlagEntry entry) {
+  for (std::size_t begin = 0; begin <= names.size();) {
+    const std::size_t end = std::min(names.find(',', begin), names.size());
+    entry.text.names.push_back(names.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  flags_.push_back(std::move(entry));
   return Flag(flags_.back());
 }
 
 Flag CommandLine::add(const std::string& name, bool& set, const std::string& help) {
-  return add_entry(*app_.add_flag(name, set), {.help = help});
+  return add_entry(name, {.target = &set, .text = {.help = help}});
 }
 
 Flag CommandLine::add(const std::string& name, std::string& text, const Value& value,
                       const std::string& help) {
-  return add_entry(*app_.add_option(name, text),
-                   {.value = value, .help = help, .default_value = text});
+  return add_entry(
+      name, {.target = &text, .text = {.value = value, .help = help, .default_value = text}});
 }
 
 Flag CommandLine::add(const std::string& name, std::vector<std::string>& texts, const Value& value,
                       const std::string& help) {
-  return add_entry(*app_.add_option(name, texts), {.value = value, .help = help, .several = true});
+  return add_entry(name,
+                   {.target = &texts, .text = {.value = value, .help = help, .several = true}});
 }
 
 void CommandLine::add_version(const std::string& text) {
   version_ = text;
-  app_.set_version_flag("--version", text);
   add("--completion", completion_, Value("bash|zsh"),
       "print what completes the commands, flags and values in this shell");
 }
@@ -173,12 +163,13 @@ std::vector<SettingLine> CommandLine::settings() const {
   for (const FlagEntry& flag : flags_) {
     const std::string& name = flag.text.name();
     if (flag.text.is_argument() || name == "--json" || name == "--completion") continue;
-    const bool given = flag.option->count() != 0;
+    const bool given = !flag.typed.empty();
     std::string value = flag.text.default_value;
     if (flag.text.value.empty()) {
       value = given ? "1" : "0";
     } else if (given) {
-      value = CLI::detail::join(flag.option->results(), ",");
+      value.clear();
+      for (const std::string& each : flag.values) value += (value.empty() ? "" : ",") + each;
     }
     if (!given && value.empty()) continue;
     lines.push_back({name.substr(2), value, given ? name : "default"});
@@ -207,74 +198,60 @@ CommandText CommandLine::describe(const std::string& name) const {
   }
   text.flags.push_back({.names = {"-h", "--help"}, .help = "print this help and exit"});
   for (const auto& command : commands_) {
-    text.commands.push_back(command->describe(name + " " + command->app_.get_name()));
+    text.commands.push_back(command->describe(name + " " + command->name_));
+    if (text.commands.back().page.empty()) text.commands.back().page = page_;
   }
   return text;
 }
 
-bool CommandLine::takes_programs() const {
-  return program_ ||
-         std::ranges::any_of(commands_, [](const auto& c) { return c->takes_programs(); });
-}
-
-void CommandLine::note_typed(const CommandText& text, const Reading& reading) {
-  if (reading.command == &text) {
+bool CommandLine::take(const CommandText& text, const Reading& reading) {
+  named_ = reading.command == &text;
+  std::size_t next = 0;                              // of the arguments
+  for (std::size_t i = 0; i < flags_.size(); ++i) {  // `text` has our flags first
     for (const GivenFlag& given : reading.flags) {
-      // `text` has our flags first.
-      const auto place = static_cast<std::size_t>(given.flag - text.flags.data());
-      if (place < flags_.size()) flags_[place].typed = given.typed;
+      if (given.flag == &text.flags[i])
+        take_value(flags_[i], given.typed, given.value.value_or(""));
+    }
+    if (!named_ || !text.flags[i].is_argument()) continue;
+    for (bool more = true; more && next < reading.arguments.size(); more = text.flags[i].several) {
+      take_value(flags_[i], text.flags[i].name(), reading.arguments[next++]);
     }
   }
   for (std::size_t i = 0; i < commands_.size(); ++i) {
-    commands_[i]->note_typed(text.commands[i], reading);
+    if (commands_[i]->take(text.commands[i], reading)) named_ = true;
   }
-}
-
-void CommandLine::parse_words(const CommandText& text, const std::vector<std::string>& words) {
-  const Reading reading = read_words(text, words);
-  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 takes them
-  try {
-    app_.parse(std::move(reversed));
-  } catch (const CLI::Success&) {
-    throw;
-  } catch (const CLI::ParseError& error) {
-    if (const auto fault = find_fault(text, reading)) throw UsageError(*fault);
-    refuse_empty_values(reading);
-    throw UsageError(error.what() + see_help(*reading.command));
-  }
-  if (const auto fault = find_wrong_value(reading)) throw UsageError(*fault);
-  refuse_empty_values(reading);
-  if (!program_words_.empty() && !reading.command->program) {
-    throw UsageError(reading.command->name + " takes no arguments after --" +
-                     see_help(*reading.command));
-  }
-  note_typed(text, reading);
+  return named_;
 }
 
 std::optional<int> CommandLine::parse(const std::string& program, int argc,
                                       const char* const* argv) {
-  std::vector<std::string> words(argv + 1, argv + argc);
+  const std::vector<std::string> words(argv + 1, argv + argc);
   const CommandText text = describe(typed_name(program, argv[0]));
   if (!version_.empty() && words.size() == 3 && words[0] == "--manual") {
     return write_manual(text, words[1], words[2]);
   }
-  for (const GivenFlag& given : read_words(text, words).flags) {
-    if (given.typed == "--completion" && given.value) return print_completion(text, *given.value);
+  const Reading reading = read_words(text, words);
+  // Whatever else is wrong: that may be why somebody asks.
+  if (asks_for(reading, "--help")) return print_all(help_of(*reading.command));
+  if (asks_for(reading, "--version")) return print_all(version_ + "\n");
+  for (const GivenFlag& given : reading.flags) {
+    if (given.flag->name() == "--completion" && given.value) {
+      return print_completion(text, program, *given.value);
+    }
   }
-  if (takes_programs()) {
-    // Words after `--` are another program's, so they are not ours to read.
-    const auto mark = std::ranges::find(words, "--");
-    if (mark != words.end()) program_words_.assign(mark + 1, words.end());
-    words.erase(mark, words.end());
-  }
-  try {
-    parse_words(text, words);
-  } catch (const CLI::CallForHelp&) {
-    return print_all(help_text(*read_words(text, words).command, help_width()));
-  } catch (const CLI::CallForVersion&) {
-    return print_all(version_ + "\n");
-  }
+  if (const auto fault = find_fault(text, reading)) throw UsageError(*fault);
+  take(text, reading);
+  program_words_ = reading.program;
+  named_text_ = *reading.command;
   return std::nullopt;
+}
+
+int CommandLine::run(const std::function<int()>& body) const {
+  try {
+    return body();
+  } catch (const UsageError& error) {
+    throw UsageError(with_help(named_text_, error.what()));
+  }
 }
 
 }  // namespace weir

@@ -1,21 +1,17 @@
 #pragma once
 
-// Command lines: flags, arguments and subcommands. CLI11 reads them. Only
-// command_line.cpp includes it: its headers take a compiler seconds in each source.
+// Command lines: flags, arguments and subcommands.
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "allocator/base/setting_line.hpp"
 #include "tools/program/command_line/command_text.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
-class App;
-class Option;
-}  // namespace CLI
 
 namespace weir {
 
@@ -23,9 +19,10 @@ struct Reading;
 
 /// What a CommandLine knows of a flag or an argument.
 struct FlagEntry {
-  CLI::Option* option;
+  std::variant<bool*, std::string*, std::vector<std::string>*> target;  ///< what it is read into
   FlagText text;
-  std::string typed;  ///< the name that the user typed; empty if none
+  std::string typed{};                ///< its name as the user typed it; empty if not given
+  std::vector<std::string> values{};  ///< those that the user gave
 };
 
 /// A flag, or an argument without a name, of a CommandLine, which must outlive it.
@@ -65,10 +62,10 @@ class CommandLine {
   CommandLine& add_command(const std::string& name, const std::string& about);
   /// A command line without one of the subcommands is refused.
   void require_command();
-  /// Another program's command line follows after `--`. See program_words.
+  /// Another program's command line must follow after `--`. See program_words.
   void take_program();
   /// Whether the user named this subcommand.
-  [[nodiscard]] bool named() const;
+  [[nodiscard]] bool named() const noexcept { return named_; }
 
   /// Adds a flag without a value (`--name`).
   Flag add(const std::string& name, bool& set, const std::string& help);
@@ -95,6 +92,9 @@ class CommandLine {
   /// value; it says how to get help. `program` is the program's name.
   [[nodiscard]] std::optional<int> parse(const std::string& program, int argc,
                                          const char* const* argv);
+  /// Runs `body`, which does what the user named, and returns its exit code. A UsageError of it
+  /// that begins with the name of a flag or an argument gets how to get help. Call after `parse`.
+  int run(const std::function<int()>& body) const;
   /// Returns the words after `--`, where a command takes a program; else none.
   [[nodiscard]] const std::vector<std::string>& program_words() const noexcept {
     return program_words_;
@@ -107,26 +107,25 @@ class CommandLine {
   [[nodiscard]] CommandText describe(const std::string& name) const;
 
  private:
-  explicit CommandLine(CLI::App& app);
+  Flag add_entry(const std::string& names, FlagEntry entry);
+  /// Reads the flags and arguments into what they belong to. Returns whether this, or a command
+  /// below, is the one that was named.
+  bool take(const CommandText& text, const Reading& reading);
 
-  Flag add_entry(CLI::Option& option, FlagText text);
-  void parse_words(const CommandText& text, const std::vector<std::string>& words);
-  void note_typed(const CommandText& text, const Reading& reading);
-  [[nodiscard]] bool takes_programs() const;
-
-  std::unique_ptr<CLI::App> own_;  ///< of a program: CLI11 keeps those of its subcommands
-  CLI::App& app_;
   std::deque<FlagEntry> flags_;  ///< a deque never moves them
   std::vector<std::unique_ptr<CommandLine>> commands_;
   std::vector<std::string> program_words_;
+  std::string name_;  ///< of a subcommand: the word that names it
   std::string about_;
   std::string footer_;
   std::string page_;
   std::string version_;
   std::string completion_;
   std::vector<ExitCode> exit_codes_;
+  CommandText named_text_;  ///< of a program: the command that was named
   bool program_ = false;
   bool choose_ = false;
+  bool named_ = false;
 };
 
 }  // namespace weir

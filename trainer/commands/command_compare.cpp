@@ -35,10 +35,10 @@ class CompareCommand {
     line.add("--static", static_, "also run throttled with --static-alloc and --static-shape");
     own_flags_.add(
         "--rounds", [](CompareSettings & s) -> auto& { return s.rounds; }, parse_count, Value("N"),
-        "pairs of reference and policy");
-    add_batch_size_flag(flags_);
-    add_training_flags(flags_);
-    add_model_flags(flags_);
+        "pairs of reference and policy (default: 4, with --small 6)");
+    add_batch_size_flag(flags_, "1024, with --small 32");
+    add_training_flags(flags_, {.batches = "20, with --small 2000", .rate = "0.005"});
+    add_model_flags(flags_, "host, with --small ring", "8, with --small 64");
     add_pool_flags(flags_);
     line.set_footer(
         "Each run is paired with a reference: an unbounded run that has enough memory.");
@@ -93,7 +93,8 @@ class CompareCommand {
     line.add("--small", small_,
              "a small model and batches of 32, where waiting is a visible share");
     TrainFlags flags(line);
-    add_budget_flags(flags);
+    add_budget_flags(
+        flags, "64MiB, with --small 4MiB; what the model needs on a GPU or with --width-factor");
     return flags;
   }
 

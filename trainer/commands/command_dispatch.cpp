@@ -25,28 +25,28 @@ class DispatchCommand {
     line.add("--wide", wide_, "show all columns, and cut nothing to fit 100 columns");
     flags_.add(
         "--device", [](S & s) -> auto& { return s.device; }, parse_dispatch_device, Value("cpu"),
-        "the cpu, whose closures run on the host");
+        "the cpu, whose closures run on the host (default: cpu)");
     flags_.add(
         "--operations", [](S & s) -> auto& { return s.operations; },
         WholeNumber{.least = 2},  // the scheduler keeps every queued operation: some 500 bytes each
-        Value("N"), "times that y = x + 1 is computed in a run");
+        Value("N"), "times that y = x + 1 is computed in a run (default: 1000)");
     flags_.add(
         "--rounds", [](S & s) -> auto& { return s.rounds; }, WholeNumber{}, Value("N"),
-        "rounds of stages and runs, whose medians are printed");
+        "rounds of stages and runs, whose medians are printed (default: 15)");
     flags_.add(
         "--elements-large", [](S & s) -> auto& { return s.elements_large; },
         WholeNumber{.most = 100'000'000}, Value("N"),
-        "elements of x in the runs with a slower device");
+        "elements of x in the runs with a slower device (default: 131072)");
     flags_.add(
         "--elements-small", [](S & s) -> auto& { return s.elements_small; },
         WholeNumber{.most = 100'000'000}, Value("N"),
-        "elements of x in the runs with a slower frontend");
+        "elements of x in the runs with a slower frontend (default: 1)");
     flags_.add(
         "--frontend", [](S & s) -> auto& { return s.frontend; }, WholeNumber{}, Value("N"),
-        "microseconds that the slow frontend computes before each call");
+        "microseconds that the slow frontend computes before each call (default: 50)");
     flags_.add(
         "--matrix", [](S & s) -> auto& { return s.matrix; }, WholeNumber{.most = 4096}, Value("N"),
-        "rows and columns of the matrix product");
+        "rows and columns of the matrix product (default: 1024)");
     line.set_page("docs/dispatch.md");
     line.set_exit_codes({{"0", "finished"},
                          {"1", "the program or the machine failed"},

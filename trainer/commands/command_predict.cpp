@@ -26,9 +26,11 @@ class PredictCommand {
         flags_(line),
         json_(line, "--json",
               "write the figures to FILE; - is standard output, without the table") {
+    data_.require();
+    weights_.require();
     add_policy_flag(flags_);
     add_budget_flags(flags_);
-    add_batch_size_flag(flags_);
+    add_batch_size_flag(flags_, "64");
     add_timeline_flags(flags_);
     add_pool_flags(flags_);
     line.set_page("docs/data.md");
@@ -45,9 +47,6 @@ class PredictCommand {
     settings.train.use_data_defaults();
     flags_.apply(settings.train);
     settings.train.validate();
-    for (const TextFlag* flag : {&data_, &weights_}) {
-      if (!flag->given()) throw UsageError("predict needs " + flag->name());
-    }
     settings.load({data_.text(), data_.name()}, {weights_.text(), weights_.name()});
     require_different_files(
         std::array{json_.named(), settings.train.log_file(), settings.train.timeline_file()},

@@ -28,11 +28,12 @@ class RunCommand {
               "write the figures to FILE; - is standard output, without the table") {
     flags_.add(
         "--epochs", [](TrainSettings & s) -> auto& { return s.epochs; }, parse_count, Value("N"),
-        "number of passes over the training images of --data");
-    add_batch_size_flag(flags_);
-    add_training_flags(flags_);
+        "number of passes over the training images of --data (default: 1)");
+    add_batch_size_flag(flags_, "1024, with --data 64");
+    add_training_flags(flags_, {.batches = "100, with --data those of --epochs",
+                                .rate = "0.005, with --data 0.1"});
     add_timeline_flags(flags_);
-    add_model_flags(flags_);
+    add_model_flags(flags_, "host", "8");
     line.add("--static-alloc", static_alloc_,
              "submit a batch whose shape recurs as one operation in one arena");
     line.add("--static-shape", static_shape_,

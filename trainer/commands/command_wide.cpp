@@ -72,7 +72,7 @@ void add_placement_flags(WideFlags& flags) {
       "(default: device)");
   flags.add(
       "--first-layer-budget", [](S & s) -> auto& { return s.first_layer_budget; }, parse_budget,
-      Value("BYTES|PERCENT"), "memory of the cpu for that");
+      Value("BYTES|PERCENT"), "memory of the cpu for that (default: 95%)");
 }
 
 /// Adds flags for generated rows, the readers and the pace.
@@ -83,7 +83,7 @@ void add_feeding_flags(WideFlags& flags) {
       Value("N"), "mean entries of a generated row (default: 500, at most a tenth of the inputs)");
   flags.add(
       "--epochs", [](S & s) -> auto& { return s.epochs; }, parse_count, Value("N"),
-      "number of passes over the training rows of --data");
+      "number of passes over the training rows of --data (default: 1)");
   flags.add(
       "--test-batches", [](S & s) -> auto& { return s.test_batches; }, parse_count, Value("N"),
       "generated batches to test on (default: 5)");
@@ -138,7 +138,7 @@ class WideCommand {
         "what the ranks that mpirun or torchrun started share: data, each batch's rows; model, the "
         "first and the last layer's weights");
     flags_.add(
-        "--bucket", [](WideSettings & s) -> auto& { return s.bucket; }, parse_bucket,
+        "--bucket", [](WideSettings & s) -> auto& { return s.bucket; }, parse_some_bytes,
         Value("BYTES"), "gradients that --parallel data reduces at a time (default: 25MiB)");
     line.add("--lazy-rows", lazy_rows_,
              "update only those rows of the first layer that a batch touches: faster, and another "
@@ -192,8 +192,10 @@ class WideCommand {
     TrainFlags flags(line);
     add_policy_flag(flags);
     add_budget_flags(flags);
-    add_batch_size_flag(flags);
-    add_training_flags(flags);
+    add_batch_size_flag(flags, "128");
+    add_training_flags(flags, {.batches = "500, with --data those of --epochs",
+                               .rate = "0.001; sgd 0.1, momentum 0.01, adamax 0.002",
+                               .momentum = "0.9"});
     return flags;
   }
 

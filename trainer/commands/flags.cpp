@@ -6,6 +6,13 @@
 #include "allocator/pool_options.hpp"
 
 namespace weir {
+namespace {
+
+std::string with_default(const std::string& help, const std::string& text) {
+  return help + " (default: " + text + ")";
+}
+
+}  // namespace
 
 TextFlag::TextFlag(CommandLine& line, std::string name, const Value& value, const std::string& help)
     : name_(std::move(name)), flag_(line.add(name_, *text_, value, help)) {}
@@ -34,62 +41,68 @@ void add_policy_flag(TrainFlags& flags) {
       "WEIR_POLICY");
 }
 
-void add_budget_flags(TrainFlags& flags) {
+void add_budget_flags(TrainFlags& flags, const std::string& default_budget) {
   using S = TrainSettings;
   flags.add(
       "--budget", [](S & s) -> auto& { return s.pool.budget; }, parse_budget,
-      Value("BYTES|PERCENT"), "how much of the device's memory may be used", "WEIR_BUDGET");
+      Value("BYTES|PERCENT"),
+      with_default("how much of the device's memory may be used", default_budget), "WEIR_BUDGET");
   flags.add(
       "--device-memory", [](S & s) -> auto& { return s.device_memory; }, parse_device_memory,
       Value("BYTES"), "the device's memory (default: half of the machine's, all of a GPU's)");
   flags.add(
       "--run-ahead", [](S & s) -> auto& { return s.policy.run_ahead; }, parse_run_ahead,
       Value("auto|N|TIME|off"),
-      "how far batches may run ahead of the device: N batches, or device time", "WEIR_RUN_AHEAD");
+      with_default("how far batches may run ahead of the device: N batches, or device time",
+                   "auto"),
+      "WEIR_RUN_AHEAD");
 }
 
 void add_pool_flags(TrainFlags& flags) {
   using S = TrainSettings;
   flags.add(
       "--pool", [](S & s) -> auto& { return s.pool.kind; }, parse_pool_kind,
-      Value::one_of(names_to(PoolKind::kPaged)), "the pool that memory comes from", "WEIR_POOL");
+      Value::one_of(names_to(PoolKind::kPaged)),
+      with_default("the pool that memory comes from", "round"), "WEIR_POOL");
   flags.add(
       "--pool-page-size", [](S & s) -> auto& { return s.pool.page; }, parse_page, Value("BYTES"),
-      "smallest unit of a pool", "WEIR_POOL_PAGE_SIZE");
+      with_default("smallest unit of a pool", "4KiB"), "WEIR_POOL_PAGE_SIZE");
   flags.add(
       "--pool-linear-cutoff", [](S & s) -> auto& { return s.pool.cutoff; }, parse_cutoff,
-      Value("N"), "log2 of the size where round's powers of two end, 20 to 34",
+      Value("N"), with_default("log2 of the size where round's powers of two end, 20 to 34", "24"),
       "WEIR_POOL_LINEAR_CUTOFF");
   flags.add(
       "--pool-segment-size", [](S & s) -> auto& { return s.pool.segment; }, parse_segment,
-      Value("BYTES|all"), "best_fit requests this much at a time: 2MiB or more, or all",
+      Value("BYTES|all"),
+      with_default("best_fit requests this much at a time: 2MiB or more, or all", "64MiB"),
       "WEIR_POOL_SEGMENT_SIZE");
   flags.add(
       "--pool-large-round-size", [](S & s) -> auto& { return s.pool.large_round; },
-      parse_large_round, Value("BYTES"), "naive rounds larger sizes to multiples of this",
+      parse_large_round, Value("BYTES"),
+      with_default("naive rounds larger sizes to multiples of this", "2MiB"),
       "WEIR_POOL_LARGE_ROUND_SIZE");
 }
 
-void add_batch_size_flag(TrainFlags& flags) {
+void add_batch_size_flag(TrainFlags& flags, const std::string& default_size) {
   flags.add(
       "--batch-size", [](TrainSettings & s) -> auto& { return s.batch_size; }, parse_count,
-      Value("N"), "rows of a batch");
+      Value("N"), with_default("rows of a batch", default_size));
 }
 
-void add_training_flags(TrainFlags& flags) {
+void add_training_flags(TrainFlags& flags, const TrainingDefaults& defaults) {
   using S = TrainSettings;
   flags.add(
       "--batches", [](S & s) -> auto& { return s.batches; }, parse_count, Value("N"),
-      "batches to train on");
+      with_default("batches to train on", defaults.batches));
   flags.add(
       "--lr", [](S & s) -> auto& { return s.learning_rate; }, parse_rate, Value("NUMBER"),
-      "learning rate");
+      with_default("learning rate", defaults.rate));
   flags.add(
       "--momentum", [](S & s) -> auto& { return s.momentum; }, parse_momentum, Value("NUMBER"),
-      "momentum, from 0, which is plain SGD, to below 1");
+      with_default("momentum, from 0, which is plain SGD, to below 1", defaults.momentum));
   flags.add(
       "--seed", [](S & s) -> auto& { return s.seed; }, parse_seed, Value("N"),
-      "seed of the weights and the data");
+      with_default("seed of the weights and the data", "1"));
 }
 
 void add_timeline_flags(TrainFlags& flags) {
@@ -100,23 +113,25 @@ void add_timeline_flags(TrainFlags& flags) {
       "WEIR_TIMELINE");
   flags.add(
       "--timeline-batches", [](TrainSettings & s) -> auto& { return s.timeline.batches; },
-      timeline::parse_batch_range, Value("FIRST:END"), "10:20 records batches 10 to 19",
-      "WEIR_TIMELINE_BATCHES");
+      timeline::parse_batch_range, Value("FIRST:END"),
+      with_default("10:20 records batches 10 to 19", "all of them"), "WEIR_TIMELINE_BATCHES");
 }
 
-void add_model_flags(TrainFlags& flags) {
+void add_model_flags(TrainFlags& flags, const std::string& default_inputs,
+                     const std::string& default_ring) {
   using S = TrainSettings;
   flags.add(
       "--width-factor", [](S & s) -> auto& { return s.width_factor; }, parse_width_factor,
-      Value("N"), "multiplies the widths of the hidden layers (default: 1)");
+      Value("N"), with_default("multiplies the widths of the hidden layers", "1"));
   flags.add(
       "--inputs", [](S & s) -> auto& { return s.inputs; }, parse_inputs,
       Value::one_of(names_to(InputKind::kDrawn)),
-      "generated batches: host, made on the way and copied; ring, made beforehand and copied "
-      "in turn; drawn, by the device (default: host, with compare --small ring)");
+      with_default("generated batches: host, made on the way and copied; ring, made beforehand and "
+                   "copied in turn; drawn, by the device",
+                   default_inputs));
   flags.add(
       "--ring", [](S & s) -> auto& { return s.ring; }, parse_count, Value("N"),
-      "batches that are made beforehand (default: 8, with compare --small 64)");
+      with_default("batches that --inputs ring makes beforehand", default_ring));
 }
 
 std::vector<ExitCode> training_exit_codes() {

@@ -19,6 +19,8 @@ class TextFlag {
   /// `line` must outlive it.
   TextFlag(CommandLine& line, std::string name, const Value& value, const std::string& help);
 
+  /// A command line without it is refused.
+  void require() const { (void)flag_.require(); }
   /// Says that it overrides this environment variable.
   void over(const std::string& variable) const { (void)flag_.over(variable); }
   [[nodiscard]] bool given() const { return flag_.given(); }
@@ -89,19 +91,28 @@ class Flags {
 
 using TrainFlags = Flags<TrainSettings>;
 
+/// What help says of defaults, which differ from command to command.
+struct TrainingDefaults {
+  std::string batches;
+  std::string rate;
+  std::string momentum = "0";
+};
+
 void add_policy_flag(TrainFlags& flags);
-/// Adds flags for the budget, the device's memory and the run-ahead target.
-void add_budget_flags(TrainFlags& flags);
+/// Adds flags for the budget, the device's memory and the run-ahead target. Here and below,
+/// defaults are for people.
+void add_budget_flags(TrainFlags& flags, const std::string& default_budget = "95%");
 /// Adds flags for the pool and its settings.
 void add_pool_flags(TrainFlags& flags);
-void add_batch_size_flag(TrainFlags& flags);
+void add_batch_size_flag(TrainFlags& flags, const std::string& default_size);
 /// Adds flags for the amount, the rate and the seed of training.
-void add_training_flags(TrainFlags& flags);
+void add_training_flags(TrainFlags& flags, const TrainingDefaults& defaults);
 /// Returns the exit codes of a command that trains or predicts.
 [[nodiscard]] std::vector<ExitCode> training_exit_codes();
 /// Adds flags for the timeline's file and batches.
 void add_timeline_flags(TrainFlags& flags);
 /// Adds flags for the model's width and the source of generated batches.
-void add_model_flags(TrainFlags& flags);
+void add_model_flags(TrainFlags& flags, const std::string& default_inputs,
+                     const std::string& default_ring);
 
 }  // namespace weir

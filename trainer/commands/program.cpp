@@ -87,10 +87,12 @@ int run_program(int argc, char** argv) {
                                       add_wide_command(line)};
   if (const auto code = line.parse("weir-train", argc, argv)) return *code;
   require_standard_output();
-  for (const Command& command : commands) {
-    if (command.line.named()) return command.run(stop);
-  }
-  return 1;  // not reached: one subcommand is required
+  return line.run([&] {
+    for (const Command& command : commands) {
+      if (command.line.named()) return command.run(stop);
+    }
+    return 1;  // not reached: one subcommand is required
+  });
 }
 
 }  // namespace weir

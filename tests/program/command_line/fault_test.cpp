@@ -13,7 +13,7 @@ std::string fault(const std::vector<std::string>& words) {
 }
 
 TEST(CommandLineFault, FindsNoneWhereThereIsNone) {
-  EXPECT_EQ(fault({"run", "--budget", "80%"}), "none");
+  EXPECT_EQ(fault({"run", "--budget", "80%", "--", "program"}), "none");
   EXPECT_EQ(fault({"list", "a", "b", "-o", "c", "--all"}), "none");
   EXPECT_EQ(fault({"group", "merge", "--output=c", "1"}), "none");
   EXPECT_EQ(fault({"list", "--", "--budget"}), "none") << "an argument that looks like a flag";
@@ -34,6 +34,22 @@ TEST(CommandLineFault, SaysOfWhichCommandAFlagIs) {
             "--budget is not a flag of prog, but of prog run (see prog run --help)");
   EXPECT_EQ(fault({"run", "--version"}),
             "--version is not a flag of prog run, but of prog (see prog --help)");
+}
+
+TEST(CommandLineFault, AFlagBeforeItsCommandIsOfTheOneThatIsNamed) {
+  EXPECT_EQ(
+      fault({"--output", "x", "group", "merge", "1"}),
+      "--output is not a flag of prog, but of prog group merge (see prog group merge --help)");
+  EXPECT_EQ(fault({"--output", "x"}),
+            "--output is not a flag of prog, but of some of its commands: write it after the "
+            "command's name (see prog --help)");
+}
+
+TEST(CommandLineFault, OneDashIsTakenForTwo) {
+  EXPECT_EQ(fault({"list", "-all"}),
+            "-all is not a flag of prog list: did you mean --all? (see prog list --help)");
+  EXPECT_EQ(fault({"run", "-budget=3"}),
+            "-budget is not a flag of prog run: did you mean --budget? (see prog run --help)");
 }
 
 TEST(CommandLineFault, NamesWordsThatAreNoCommandAtAnyDepth) {
@@ -58,6 +74,13 @@ TEST(CommandLineFault, NamesTheFlagWithoutAValueAsTyped) {
   EXPECT_EQ(fault({"list", "a", "-o"}), "-o needs a value: FILE (see prog list --help)");
   EXPECT_EQ(fault({"run", "--budget", "--policy", "early"}),
             "--budget needs a value before --policy: BYTES|PERCENT (see prog run --help)");
+  EXPECT_EQ(fault({"list", "a", "-o", "--few"}),
+            "-o needs a value before --few: FILE (see prog list --help)");
+  EXPECT_EQ(fault({"list", "--output", "-o"}),
+            "--output needs a value before -o: FILE (see prog list --help)");
+  EXPECT_EQ(fault({"list", "--output", "--"}),
+            "--output needs a value before --: FILE (see prog list --help)");
+  EXPECT_EQ(fault({"list", "a", "-o", "-"}), "none") << "standard output";
   EXPECT_EQ(fault({"list", "a", "--all=1"}), "--all takes no value (see prog list --help)");
 }
 
@@ -72,6 +95,43 @@ TEST(CommandLineFault, NamesWhatIsRequired) {
   EXPECT_EQ(fault({"list"}), "FILE is required (see prog list --help)");
   EXPECT_EQ(fault({"group", "merge", "1"}),
             "--output is required: FILE (see prog group merge --help)");
+}
+
+TEST(CommandLineFault, NamesTheProgramThatIsMissing) {
+  const std::string want =
+      "the program to run is missing: prog run [FLAGS] -- PROGRAM [ARGUMENTS] (see prog run "
+      "--help)";
+  EXPECT_EQ(fault({"run", "--budget", "80%"}), want);
+  EXPECT_EQ(fault({"run", "--"}), want);
+  EXPECT_EQ(fault({"run", "--", "program", "--wings", "--"}), "none") << "the program's own words";
+}
+
+TEST(CommandLineFault, NamesAValueThatIsEmpty) {
+  EXPECT_EQ(fault({"list", "a", "-o", ""}),
+            "-o='' is not allowed: a value, or the flag left out (see prog list --help)");
+  EXPECT_EQ(fault({"list", "a", ""}), "FILE='' is not allowed: a value (see prog list --help)");
+}
+
+TEST(CommandLineFault, WordsThatOtherParsersTakeForTheirOwnAreWords) {
+  EXPECT_EQ(fault({"list", "[a,b]", "++", "%%"}), "none");
+  EXPECT_EQ(fault({"group", "merge", "-o", "x", "1", "++"}),
+            "'++' was not expected: prog group merge takes only PID (see prog group merge --help)");
+}
+
+TEST(CommandLineFault, ARefusalOfAFlagOrAnArgumentSaysHowToGetHelp) {
+  const CommandText list = sample_command().commands[1];
+  const std::string help = " (see prog list --help)";
+  for (const std::string refusal :
+       {"--output='x' is not allowed: y", "-o needs --all", "--all, --few and -o: give one of them",
+        "FILE: cannot be read"}) {
+    EXPECT_EQ(with_help(list, refusal), refusal + help);
+    EXPECT_EQ(with_help(list, refusal + help), refusal + help) << "once";
+  }
+  for (const std::string refusal :
+       {"PROG_OUTPUT='x' is not allowed: y", "--budget is of another command", "--allowed",
+        "-: cannot be read", "FILES", ""}) {
+    EXPECT_EQ(with_help(list, refusal), refusal);
+  }
 }
 
 TEST(CommandLineFault, GuessesOnlyWhatIsNear) {

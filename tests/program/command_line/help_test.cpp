@@ -63,6 +63,14 @@ TEST(CommandLineHelp, NoLineIsWiderThanAskedFor) {
   }
 }
 
+TEST(CommandLineHelp, IsAsWideAsTheOutputWithinLimits) {
+  EXPECT_EQ(help_width(std::nullopt), 80U);
+  EXPECT_EQ(help_width(0), 80U) << "as some terminals say that they do not know";
+  EXPECT_EQ(help_width(1), 50U);
+  EXPECT_EQ(help_width(72), 72U);
+  EXPECT_EQ(help_width(300), 100U);
+}
+
 TEST(CommandLineHelp, WrapsAtSpacesAndKeepsWords) {
   EXPECT_EQ(wrap("one two three", 7, 0, 2), "one two\n  three");
   EXPECT_EQ(wrap("one two", 7, 4, 0), "one\ntwo");

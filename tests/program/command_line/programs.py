@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks what programs say of their flags: --help, manual pages, and completions that a shell runs.
+"""Checks what programs say of their flags: --help, refusals, manual pages, and completions that a shell runs.
 
-    programs.py CHECK PROGRAM...    CHECK: one of the functions check_* below
+    programs.py CHECK PROGRAM...    CHECK: one of the functions check_* below or in completions.py
 
 What --help lists is compared with the others: each flag must be in all of them.
 """
@@ -9,81 +9,15 @@ What --help lists is compared with the others: each flag must be in all of them.
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
+import completions
+from described import ENVIRONMENT, Command, commands_of, require_tool, run
+
 HERE = pathlib.Path(__file__).parent
-# Taken away: a variable changes what a program says.
-ENVIRONMENT = {name: value for name, value in os.environ.items()
-               if not name.startswith(("WEIR_", "MXNET_")) and name != "COLUMNS"}
-NAME = re.compile(r"[a-z0-9_-]+")
-
-
-def run(*words, code=0, **variables):
-    """Runs a command, which must end with `code`. Returns what it printed."""
-    done = subprocess.run(words, env={**ENVIRONMENT, **variables}, capture_output=True, text=True,
-                          timeout=60, stdin=subprocess.DEVNULL, check=False)
-    assert done.returncode == code, f"{words} ends with {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stderr if code else done.stdout
-
-
-class Flag:
-    """A flag as --help lists it: `-o, --output FILE`."""
-
-    def __init__(self, line):
-        words = line.replace(",", " ", line.count(", ")).split()
-        self.names = [word for word in words if word.startswith("-")]
-        rest = [word for word in words if not word.startswith("-")]
-        self.value = rest[0] if rest else ""
-        self.alternatives = self.value.split("|") if self.value else []
-
-    @property
-    def closed(self):
-        """Whether it takes one of a set of names, and nothing else."""
-        return bool(self.alternatives) and all(NAME.fullmatch(each) for each in self.alternatives)
-
-
-class Command:
-    """A command, from its --help."""
-
-    def __init__(self, program, words=()):
-        self.program, self.words = program, list(words)
-        self.name = " ".join([pathlib.Path(program).name, *self.words])
-        self.help = run(program, *self.words, "--help")
-        self.usage = next(line for line in self.help.splitlines() if line.startswith("Usage: "))
-        # A heading's explanation begins in the same line, two blanks after it, or in the next.
-        self.flags = [Flag(line.strip().split("  ")[0]) for line in self.section("Flags")
-                      if line.startswith("  -")]
-        self.commands = [Command(program, [*self.words, line.split()[0]])
-                         for line in self.section("Commands") if re.match(r"  \w", line)]
-
-    def section(self, name):
-        found = re.search(rf"\n{name}:\n((?: .*\n)+)", self.help)
-        return found[1].splitlines() if found else []
-
-    def all(self):
-        yield self
-        for command in self.commands:
-            yield from command.all()
-
-    def names(self):
-        return {name for flag in self.flags for name in flag.names}
-
-    def other_words(self):
-        """What makes a command line complete, but for a flag."""
-        words = []
-        for word in self.usage.split(self.name, 1)[1].split():
-            if word == "--":
-                return [*words, "--", "true"]
-            words += [word] if word.startswith("--") else [] if word == "[FLAGS]" else ["x"]
-        return words
-
-
-def commands_of(programs):
-    found = [command for program in programs for command in Command(program).all()]
-    assert len(found) >= len(programs) and all(command.flags for command in found)
-    return found
 
 
 def check_help(programs):
@@ -93,8 +27,9 @@ def check_help(programs):
         assert re.fullmatch(r"Usage: " + re.escape(command.name) + r"( .*)?", command.usage), command.usage
         for word in ("TEXT", "Excludes", "OPTIONS", "SUBCOMMAND"):
             assert word not in command.help, f"{word} is in the help of {command.name}"
-        for columns, most in (("", 80), ("60", 60), ("100", 100), ("300", 100)):
+        for columns, most in (("", 80), ("0", 80), ("many", 80), ("60", 60), ("100", 100), ("300", 100)):
             text = run(command.program, *command.words, "--help", COLUMNS=columns)
+            assert columns not in ("0", "many") or text == command.help, f"COLUMNS={columns} is not as unset"
             wide = [line for line in text.splitlines() if len(line) > most]
             assert not wide, f"{command.name} at {columns or 'no'} columns: {wide}"
         for flag in command.flags:
@@ -112,11 +47,151 @@ def check_names(programs):
             words = [*command.words, flag.names[-1], "nonsense", *command.other_words()]
             error = run(command.program, *words, code=2)
             allowed = error.partition("='nonsense' is not allowed: ")[2].strip()
+            allowed, see, _ = allowed.partition(f" (see {command.name} --help)")
+            assert see, f"{command.name} {flag.names[-1]} nonsense does not name the help: {error}"
             assert allowed, f"{command.name} {flag.names[-1]} nonsense: {error}"
             listed = set(re.split(r", | or ", allowed.partition(":")[0]))
             assert listed == set(flag.alternatives), f"{command.name} {flag.names[-1]}: {listed}, {flag.value}"
             seen += 1
     assert seen >= len(programs), f"{seen} flags are looked at"
+
+
+KINDS_THAT_ARE_PARSED = {"BYTES", "DURATION", "N", "NUMBER", "PERCENT", "SECONDS", "TIME", "FIRST:END"}
+
+
+def check_hints(programs):
+    """A value that a command's own code refuses, and what --help cannot say, is refused with the --help to read."""
+    weir, train = programs
+    lines = [
+        (weir, "run"), (weir, "run", "--"), (weir, "info", "++"), (weir, "replay", "--map", "round", "x"),
+        (weir, "timeline record", "-o", "x.json"), (weir, "timeline record", "-o", "x.png", "--", "true"),
+        (weir, "timeline merge", "-o", "x.json", "y.json"),
+        (weir, "timeline report", "--text", "--json", "-", "x"), (weir, "set", "--budget", "1GiB", "x"),
+        (train, "predict"), (train, "predict", "--data", "x"), (train, "predict", "--weights", "x"),
+        (train, "run", "--save-anyway"), (train, "run", "--epochs", "2"), (train, "run", "--ring", "3"),
+        (train, "run", "--data", "nowhere"), (train, "run", "--save", "nowhere/x"),
+        (train, "wide", "--make", "x"), (train, "wide", "--rows", "3"), (train, "wide", "--resume"),
+        (train, "wide", "--epochs", "2"), (train, "wide", "--data", "nowhere"), (train, "wide", "--bucket", "1MiB"),
+        (train, "compare", "--json", "x", "--svg", "x"),
+    ]
+    for command in commands_of(programs):
+        for flag in command.flags:
+            if flag.closed or KINDS_THAT_ARE_PARSED & set(flag.alternatives):
+                words = [flag.names[-1], "nonsense", *command.other_words()]
+                lines.append((command.program, " ".join(command.words), *words))
+    assert len(lines) > 60, f"{len(lines)} lines"
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for program, command, *words in lines:
+            error = run(program, *command.split(), *words, code=2)
+            name = " ".join([pathlib.Path(program).name, *command.split()])
+            end = f" (see {name} --help)\n"
+            assert error.endswith(end) and error.count(" --help") == 1, f"{command} {words}: {error}"
+    for program in programs:
+        error = run(program, "--completion", "tcsh", code=2)
+        assert error.endswith(f" (see {pathlib.Path(program).name} --help)\n"), error
+
+
+def check_pages(programs):
+    """What --help names is there: manual pages and pages beside an installed program, or in the source tree."""
+    tree = HERE.parents[2]
+    for command in commands_of(programs):
+        share = pathlib.Path(command.program).parents[1] / "share"
+        more = re.search(r"^More: (.*(?:\n.*)*)", command.help, re.MULTILINE)
+        assert more, f"{command.name} names nothing to read"
+        if manual := re.search(r"man ([a-z-]+)", more[1]):
+            assert list((share / "man" / "man1").glob(f"{manual[1]}.1*")), f"{command.name}: no page {manual[1]}"
+        text = " ".join(command.help.split())
+        pages = list(re.finditer(r"([\w./-]*\w\.md|[\w./-]*/\w+\.(?:py|sh))\b( in the source tree)?", text))
+        assert pages, f"{command.name} names no page"
+        for match in pages:
+            root = tree if match[2] else pathlib.Path("/nowhere")
+            assert (root / match[1]).exists(), f"{command.name} names {match[1]}, which is not there"
+
+
+def check_installed_pages(programs):
+    """The same where only the program and share/ are."""
+    tree = HERE.parents[2]
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "bin").mkdir()
+        documents = root / "share" / "doc" / "weir"
+        (documents / "docs").mkdir(parents=True)
+        for page in [*tree.glob("*.md"), *tree.glob("docs/*.md")]:
+            shutil.copy(page, documents / page.relative_to(tree))
+        copies = [shutil.copy(program, root / "bin") for program in programs]
+        for copy in copies:
+            run(copy, "--manual", str(root / "share" / "man" / "man1"), "/usr/share/doc/weir")
+        check_pages(copies)
+        for command in commands_of(copies):
+            assert "More: man " in command.help and f"{documents}/" in command.help, command.help
+        shutil.rmtree(root / "share")
+        for command in commands_of(copies):
+            assert ".md" not in command.help and "More:" not in command.help, command.help
+
+
+def in_units(text):
+    """Returns a size in bytes and a time in seconds; another text as it is."""
+    units = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "s": 1, "min": 60, "h": 3600}
+    found = re.fullmatch(r"([0-9.]+)([A-Za-z]+)", text)
+    return str(int(float(found[1]) * units[found[2]])) if found and found[2] in units else text
+
+
+def check_defaults(programs):
+    """What a command takes where a flag is left out is the default that its --help names."""
+    weir, train = programs
+    seen = set()
+
+    def expect(command, name, value):
+        texts = [flag.text for flag in command.flags if f"--{name}" in flag.names and flag.value]
+        if not texts or name in ("device", "device-memory"):  # of this machine
+            return
+        named = re.findall(r"\(default: (.*?)\)(?: \(WEIR|$)", texts[0]) + re.findall(r"(\S+) \(default", texts[0])
+        words = {in_units(word.strip(",;")) for each in named for word in each.split()}
+        assert in_units(value) in words, f"{command.name} --{name} is {value} by default: {texts[0]}"
+        seen.add((command.name, name))
+
+    table = run(weir, "info")
+    command = Command(weir, ["run"])
+    for name, value in re.findall(r"^(\S+) +(\S+) +default$", table, re.MULTILINE):
+        expect(command, name, value)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        make_data_set(pathlib.Path("data"))
+        run(train, "run", "--data", "data", "--save", "weights", "--batch-size", "2")
+        for words in ("run", "run --pool best_fit --inputs ring", "run --pool naive", "run --data data", "compare",
+                      "compare --small", "predict --data data --weights weights", "dispatch", "wide",
+                      "wide --optimizer momentum", "wide --optimizer sgd", "wide --optimizer adamax",
+                      "wide --checkpoint x", "wide --first-layer cpu"):
+            command = Command(train, words.split()[:1])
+            for name, value in settings_of(train, *words.split()):
+                expect(command, name, value)
+    for name in ("batches", "batch-size", "lr", "momentum", "seed", "ring", "pool-segment-size",
+                 "pool-large-round-size"):
+        assert ("weir-train run", name) in seen, f"the default of --{name} is not looked at"
+    assert {name for name, _ in seen} >= {"weir run", "weir-train compare", "weir-train dispatch", "weir-train wide"}
+
+
+def settings_of(program, *words):
+    """Returns the names and values of a command's defaults, which it prints first, and ends it."""
+    with subprocess.Popen([program, *words], env=ENVIRONMENT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                          text=True, stdin=subprocess.DEVNULL) as process:
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if line.startswith("settings: "):
+                process.kill()
+                return re.findall(r"(\S+)=(\S+) \(default", line)
+    raise AssertionError(f"{words}: {lines}")
+
+
+def make_data_set(folder):
+    """Four images of 4 x 4 pixels to train on and to test on, in IDX files."""
+    folder.mkdir()
+    for name in ("train", "t10k"):
+        images = bytes([0, 0, 8, 3] + 3 * [0, 0, 0, 4]) + bytes(range(64))
+        (folder / f"{name}-images-idx3-ubyte").write_bytes(images)
+        (folder / f"{name}-labels-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 4, 0, 1, 2, 3]))
 
 
 def plain(text):
@@ -125,6 +200,7 @@ def plain(text):
 
 
 def check_manual(programs):
+    require_tool("groff")
     for program in programs:
         root = Command(program)
         with tempfile.TemporaryDirectory() as folder:
@@ -148,81 +224,11 @@ def check_manual(programs):
             for flag in command.flags:
                 heading = ", ".join(flag.names) + (f" {flag.value}" if flag.value else "")
                 assert heading in headings, f"{command.name}: {heading} is not on its page: {headings}"
-
-
-def check_completion(programs, offer):
-    """`offer(program, words)` returns what a shell offers for the last of the words."""
-    for program in programs:
-        for command in Command(program).all():
-            before = command.words
-            if command.commands:
-                commands = {each.words[-1] for each in command.commands}
-                assert offer(program, [*before, ""]) == commands, command.name
-                first = command.commands[0].words[-1]
-                assert first in offer(program, [*before, first[:2]])
-            extra = {"--"} if " -- " in command.usage else set()
-            assert offer(program, [*before, "-"]) | {"--"} == command.names() | {"--"}, command.name
-            if extra:
-                assert {"true"} <= offer(program, [*before, "--", "tru"]), command.name
-                assert offer(program, [*before, "--", "cat", "a_fi"]) == {"a_file"}, command.name
-            for flag in command.flags:
-                names = {each for each in flag.alternatives if NAME.fullmatch(each)}
-                offered = offer(program, [*before, flag.names[-1], ""]) if flag.value else set()
-                assert names <= offered, f"{command.name} {flag.names}: {offered}, not {names}"
-                if flag.closed:
-                    assert names == offered, f"{command.name} {flag.names}: {offered}, not {names}"
-                    assert offer(program, [*before, f"{flag.names[-1]}=", flag.alternatives[0][:1]]), flag.names
-                for kind, file in (("FILE", "a_file"), ("DIR", "a_folder")):
-                    if kind in flag.alternatives:
-                        shown = {each.rstrip("/") for each in offer(program, [*before, flag.names[-1], "a_f"])}
-                        wanted = {"a_file", "a_folder"} if kind == "FILE" else {"a_folder"}
-                        assert shown == wanted and file in shown, f"{command.name} {flag.names}: {shown}"
-
-
-def in_folder_with_files(check):
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        pathlib.Path("a_file").touch()
-        pathlib.Path("a_folder").mkdir()
-        check(pathlib.Path(folder))
-
-
-def check_bash(programs):
-    def in_bash(folder):
-        def offer(program, words):
-            # Bash gives a function the parts of --flag=value as words.
-            words = [part for word in words for part in ([word[:-1], "="] if word.endswith("=") else [word])]
-            name = pathlib.Path(program).name
-            script = str(folder / f"{name}.bash")
-            return set(run("bash", str(HERE / "complete.bash"), name, script, *words).split())
-
-        for program in programs:
-            script = folder / f"{pathlib.Path(program).name}.bash"
-            script.write_text(run(program, "--completion", "bash"))
-            registered = run("bash", "-c", f"source {script}; complete -p {script.stem}")
-            assert registered.startswith("complete ") and registered.strip().endswith(script.stem), registered
-        check_completion(programs, offer)
-
-    in_folder_with_files(in_bash)
-
-
-def check_zsh(programs):
-    def in_zsh(folder):
-        functions = folder / "functions"
-        functions.mkdir()
-
-        def offer(program, words):
-            line = " ".join([pathlib.Path(program).name, *words]).replace("= ", "=")
-            return set(run("zsh", "-f", str(HERE / "complete.zsh"), str(functions), line).split())
-
-        for program in programs:
-            path = functions / f"_{pathlib.Path(program).name}"
-            path.write_text(run(program, "--completion", "zsh"))
-            run("zsh", "-n", str(path))
-        check_completion(programs, offer)
-
-    in_folder_with_files(in_zsh)
+                said = plain(part).partition(f"\n.TP\n{heading}\n")[2].partition("\n")[0]
+                # --help may break a long list.
+                assert said.replace(" ", "") == flag.text.replace(" ", ""), f"{command.name} {heading}: {said}"
 
 
 if __name__ == "__main__":
-    globals()[f"check_{sys.argv[1]}"]([os.path.abspath(program) for program in sys.argv[2:]])
+    CHECKS = {**vars(completions), **globals()}
+    CHECKS[f"check_{sys.argv[1]}"]([os.path.abspath(program) for program in sys.argv[2:]])

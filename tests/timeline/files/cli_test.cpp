@@ -143,9 +143,12 @@ TEST_F(WeirTimeline, BadWordsAreRefusedInOneLine) {
   expect_refused({"convert", directory_.file("none.json"), "-o", directory_.file("x.json")},
                  "none.json: cannot be read (No such file or directory)");
   expect_refused({"report", one_, "--text", "--json", "-"}, "--text is not allowed");
-  expect_refused({"merge", one_, two_, "-o", directory_.file("x.json"), "--", "ls"},
-                 "takes no arguments after --");
-  expect_refused({"record"}, "the program to record is missing");
+  expect_refused({"convert", one_, "-o", directory_.file("x.json"), "--", "ls"},
+                 "'ls' was not expected: weir timeline convert takes only FILE");
+  expect_refused(
+      {"merge", one_, "-o", directory_.file("x.json")},
+      "FILE is given once: merge takes two or more files (see weir timeline merge --help)");
+  expect_refused({"record"}, "the program to run is missing: weir timeline record [FLAGS] --");
   expect_refused({"record", "-o", "x.pickle", "--", "true"},
                  "a name that ends in .json, .json.gz or .pftrace");
   EXPECT_EQ(directory_.entries(), 2U);

@@ -149,7 +149,8 @@ TEST(WeirSet, RefusesWhatIsNoBudgetInOneLine) {
   expect_refused(place, {}, 2, "PID is required");
   expect_refused(place, {"x", "--budget", "8MiB"}, 2, "PID='x' is not allowed");
   expect_refused(place, {"0", "--budget", "8MiB"}, 2, "PID='0' is not allowed");
-  expect_refused(place, {pid, "--budget", "8MiB", "--", "program"}, 2, "takes no arguments");
+  expect_refused(place, {pid, "--budget", "8MiB", "--", "program"}, 2,
+                 "'program' was not expected: weir set takes only PID");
   EXPECT_EQ(program.tell("info"), "56 of 64") << "nothing changed";
 }
 

@@ -79,6 +79,16 @@ TEST(WeirTop, WhereNoTerminalIsItPrintsOnce) {
   EXPECT_EQ(top.out, run_top(place, {"--once"}).out);
 }
 
+TEST(WeirTop, ColumnsThatAreNoNumberAboveZeroAreAsUnset) {
+  const Place place;
+  const Published published(place);
+  const std::string unset = run_top(place, {"--once"}).out;
+  for (const char* columns : {"0", "", "many", "-3"}) {
+    EXPECT_EQ(run_top(place, {"--once"}, {{"COLUMNS", columns}}).out, unset) << columns;
+  }
+  EXPECT_NE(run_top(place, {"--once"}, {{"COLUMNS", "40"}}).out, unset);
+}
+
 TEST(WeirTop, WithoutProgramsItSaysSo) {
   const Place place;
   const Finished top = run_top(place, {});

@@ -79,7 +79,9 @@ TEST_F(UnwritableTimeline, AVariableThatNamesNoPlaceCostsALineAndNothingElse) {
 TEST_F(UnwritableTimeline, BatchesOfNoFileAreRefused) {
   const Finished run = run_weir_train(run_with({kShort, {"--timeline-batches", "2:4"}}));
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(run.err, "weir-train: --timeline-batches needs --timeline FILE or WEIR_TIMELINE\n");
+  EXPECT_EQ(run.err,
+            "weir-train: --timeline-batches needs --timeline FILE or WEIR_TIMELINE (see weir-train "
+            "run --help)\n");
 }
 
 TEST_F(UnwritableTimeline, AFolderThatIsNotToBeWrittenToIsRefused) {

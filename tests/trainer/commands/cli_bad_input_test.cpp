@@ -91,9 +91,13 @@ TEST(CliBadInput, Names) {
 
 TEST(CliBadInput, DevicesThatAreNotThere) {
   // The tests' programs see no GPU, even if there is one.
-  for (const char* command : {"run", "compare", "predict"}) {
+  using Commands = std::vector<std::vector<std::string>>;
+  const std::vector<std::string> predict{"predict", "--data", "data", "--weights", "weights"};
+  for (const std::vector<std::string>& words : Commands{{"run"}, {"compare"}, predict}) {
     for (const char* device : {"cuda", "cuda:0", "cuda:7"}) {
-      expect_refused_in_one_line({{command, "--device", device}, ", or use the device cpu"});
+      std::vector<std::string> whole = words;
+      whole.insert(whole.end(), {"--device", device});
+      expect_refused_in_one_line({whole, ", or use the device cpu"});
     }
   }
   expect_refused_in_one_line({{"dispatch", "--device", "cuda"}, "--device='cuda' is not allowed"});

@@ -65,8 +65,10 @@ TEST(CliOutput, FilesThatAreOneAreRefused) {
   const std::string file = directory.file("a");
   const Finished child = run_weir_train({"run", "--save", file, "--json", directory.file("./a")});
   EXPECT_EQ(child.exit_code, 2);
-  EXPECT_EQ(child.err, "weir-train: --save='" + file +
-                           "' is not allowed: a different file from that of --json\n");
+  EXPECT_EQ(
+      child.err,
+      "weir-train: --save='" + file +
+          "' is not allowed: a different file from that of --json (see weir-train run --help)\n");
 }
 
 TEST(CliOutput, JsonToStandardOutputFollowsTheTable) {
@@ -106,8 +108,8 @@ TEST(CliOutput, WeightsAmongWhatIsPrintedAreRefused) {
             .wait();
     EXPECT_EQ(child.exit_code, 2) << save;
     EXPECT_TRUE(child.out.empty()) << save;
-    EXPECT_EQ(child.err,
-              "weir-train: --save='" + save + "' is not allowed: a separate file: " + where + "\n");
+    EXPECT_EQ(child.err, "weir-train: --save='" + save + "' is not allowed: a separate file: " +
+                             where + " (see weir-train run --help)\n");
   };
   const std::string table = "the table goes to standard output";
   for (const char* save : {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {

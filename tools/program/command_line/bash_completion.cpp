@@ -6,48 +6,80 @@ namespace weir {
 namespace {
 
 /// Finds the command that the words before the cursor name, and what stands at the cursor. `NAME`
-/// is the program's name as a shell's name. Bash has split the words at `=`, and at `:`.
+/// is the program's name as a shell's name.
 constexpr std::string_view kFunctions = R"(
-# Offers what begins with $2 of the words $1, among which @file and @folder stand for those.
+# Offers what begins with $2, as it is typed, of the words $1, among which @file and @folder stand for those.
 _NAME_offer() {
-  local found words=${1//@file/}
+  local found plain=${2#[\'\"]} before='' words=${1//@file/} breaks
   words=${words//@folder/}
+  if [[ $2 != [\'\"]* ]]; then
+    # Bash replaces only what follows the last of these, unless that has a backslash.
+    breaks=${COMP_WORDBREAKS//[^:=]/}
+    if [[ -n $breaks ]]; then
+      before=${2//\\[:=]/__}
+      before=${before##*[$breaks]}
+      before=${2:0:${#2}-${#before}}
+    fi
+    # Takes the backslashes out.
+    # shellcheck disable=SC2162
+    IFS= read plain <<<"$2"
+    # shellcheck disable=SC2162
+    IFS= read before <<<"$before"
+  fi
   found=$(
     case $1 in
-      *@file*) compgen -f -- "$2" ;;
-      *@folder*) compgen -d -- "$2" ;;
+      *@file*) compgen -f -- "$plain" ;;
+      *@folder*) compgen -d -- "$plain" ;;
     esac
-    compgen -W "$words" -- "$2"
+    compgen -W "$words" -- "$plain"
   )
+  [[ -n $found ]] || return
   [[ $1 != *@* ]] || compopt -o filenames 2>/dev/null
-  [[ -z $found ]] || mapfile -t COMPREPLY <<<"$found"
+  mapfile -t COMPREPLY <<<"$found"
+  COMPREPLY=("${COMPREPLY[@]#"$before"}")
+  COMPREPLY=("${COMPREPLY[@]/#/$lead}")
 }
 
-# Completes the program after --, which begins at word $1.
+# Completes the program after --, which begins at word $1. $2 is typed.
 _NAME_program() {
   if declare -F _command_offset >/dev/null; then
     _command_offset "$1"
   elif ((COMP_CWORD == $1)); then
     compopt -o filenames 2>/dev/null
-    mapfile -t COMPREPLY < <(compgen -c -A file -- "${COMP_WORDS[COMP_CWORD]}")
+    mapfile -t COMPREPLY < <(compgen -c -A file -- "$2")
   else
-    _NAME_offer @file "${COMP_WORDS[COMP_CWORD]}"
+    _NAME_offer @file "$2"
   fi
 }
 
 _NAME() {
-  local command=PROGRAM current=${COMP_WORDS[COMP_CWORD]} flag='' word i
+  local command=PROGRAM flag='' ended='' lead='' word i rest=${COMP_LINE:0:COMP_POINT}
+  local -a typed=() places=()
   local commands flags arguments program values
   COMPREPLY=()
-  _NAME_words
-  for ((i = 1; i < COMP_CWORD; ++i)); do
-    word=${COMP_WORDS[i]}
-    if [[ $word == -- && -n $program ]]; then
-      _NAME_program $((i + 1))
-      return
+  # Bash has split the words at = and : too: what no blank separates is one word.
+  rest=${rest#*"${COMP_WORDS[0]}"}
+  for ((i = 1; i <= COMP_CWORD; ++i)); do
+    if [[ $rest == [[:space:]]* ]]; then
+      rest=${rest#"${rest%%[![:space:]]*}"}
+      typed+=('')
+      places+=("$i")
     fi
+    word=${COMP_WORDS[i]}
+    ((i < COMP_CWORD)) || word=$rest
+    typed[${#typed[@]} - 1]+=$word
+    rest=${rest#"$word"}
+  done
+  _NAME_words
+  for ((i = 0; i + 1 < ${#typed[@]}; ++i)); do
+    word=${typed[i]}
     if [[ -n $flag ]]; then
-      [[ $word == = ]] || flag=''
+      flag=''
+    elif [[ $word == -- && -n $program ]]; then
+      _NAME_program $((places[i] + 1)) "${typed[${#typed[@]} - 1]}"
+      return
+    elif [[ $word == -- ]]; then
+      ended=yes
     elif [[ $word == -* ]]; then
       _NAME_values "$word" && flag=$word
     elif [[ " $commands " == *" $word "* ]]; then
@@ -55,18 +87,23 @@ _NAME() {
       _NAME_words
     fi
   done
-  [[ $current != = ]] || current=''
+  word=${typed[i]}
+  if [[ -z $flag && $word == --*=* ]]; then
+    flag=${word%%=*}
+    word=${word#*=}
+    [[ $COMP_WORDBREAKS == *=* ]] || lead=$flag=
+  fi
   if [[ -n $flag ]]; then
     _NAME_values "$flag"
-    _NAME_offer "$values" "$current"
-  elif [[ $current == -* ]]; then
-    _NAME_offer "$flags" "$current"
+    _NAME_offer "$values" "$word"
+  elif [[ $word == -* && -z $ended ]]; then
+    _NAME_offer "$flags" "$word"
   elif [[ -n $commands ]]; then
-    _NAME_offer "$commands" "$current"
-  elif [[ -n $arguments ]]; then
-    _NAME_offer "$arguments" "$current"
+    _NAME_offer "$commands" "$word"
+  elif [[ -n $arguments || -n $ended ]]; then
+    _NAME_offer "$arguments" "$word"
   else
-    _NAME_offer "$flags" "$current"
+    _NAME_offer "$flags" "$word"
   fi
 }
 

@@ -36,7 +36,7 @@ struct CommandText {
   std::string name{};     ///< as people type it: `weir timeline record`
   std::string about{};    ///< one sentence, without the full stop
   std::string footer{};   ///< more sentences; may be empty
-  std::string page{};     ///< the page about it, such as `docs/replay.md`; may be empty
+  std::string page{};     ///< the page about it, such as `docs/replay.md`; in help, what to read
   std::string version{};  ///< of a program; else empty
   bool program = false;   ///< another program's command line follows after `--`
   bool choose = false;    ///< one of the subcommands must follow

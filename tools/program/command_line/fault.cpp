@@ -40,26 +40,44 @@ std::vector<std::string> command_names(const CommandText& command) {
   return names;
 }
 
-/// Returns the first command below `command` that has the flag; null if none has.
-const CommandText* owner_of(const CommandText& command, const std::string& flag) {
-  if (find_flag(command, flag) != nullptr) return &command;
-  for (const CommandText& each : command.commands) {
-    if (const CommandText* const owner = owner_of(each, flag)) return owner;
-  }
-  return nullptr;
+/// Adds to `owners` each command from `command` on that has the flag.
+void add_owners(const CommandText& command, const std::string& flag,
+                std::vector<const CommandText*>& owners) {
+  if (find_flag(command, flag) != nullptr) owners.push_back(&command);
+  for (const CommandText& each : command.commands) add_owners(each, flag, owners);
 }
 
-std::string unknown_flag(const CommandText& program, const StrayWord& stray) {
+/// Returns which flag was meant by a word with one dash, `-json` or `-json=x`; empty if none.
+std::string with_two_dashes(const CommandText& command, const std::string& word) {
+  const std::string name = "-" + word.substr(0, word.find('='));
+  return !word.starts_with("--") && find_flag(command, name) != nullptr ? name : "";
+}
+
+/// Says of which command a flag is that stands on the wrong side of a command's name.
+std::string elsewhere(const CommandText& program, const CommandText& named, const std::string& flag,
+                      const CommandText& before) {
+  // A command that a later word names is meant, whoever else has the flag.
+  std::vector<const CommandText*> owners;
+  if (find_flag(named, flag) != nullptr) {
+    owners.push_back(&named);
+  } else {
+    add_owners(program, flag, owners);
+  }
+  if (owners.empty()) return see_help(before);
+  if (owners.size() == 1) return ", but of " + owners[0]->name + see_help(*owners[0]);
+  return ", but of some of its commands: write it after the command's name" + see_help(before);
+}
+
+std::string unknown_flag(const CommandText& program, const Reading& reading) {
+  const StrayWord& stray = *reading.unknown_flag;
   const CommandText& command = *stray.command;
-  const std::string& flag = stray.word;
+  const std::string whole = with_two_dashes(command, stray.whole);
+  const std::string flag =
+      whole.empty() ? stray.word : stray.whole.substr(0, stray.whole.find('='));
   const std::string text = flag + " is not a flag of " + command.name;
-  const std::string near = nearest(flag, flag_names(command));
+  const std::string near = whole.empty() ? nearest(flag, flag_names(command)) : whole;
   if (!near.empty()) return text + ": did you mean " + near + "?" + see_help(command);
-  // On the wrong side of the command's name?
-  const bool above = find_flag(program, flag) != nullptr;
-  const CommandText* const owner = above ? &program : owner_of(command, flag);
-  if (owner != nullptr) return text + ", but of " + owner->name + see_help(*owner);
-  return text + see_help(command);
+  return text + elsewhere(program, *reading.command, flag, command);
 }
 
 std::string unexpected(const StrayWord& stray) {
@@ -84,6 +102,21 @@ std::string unexpected(const StrayWord& stray) {
          (names.empty() ? " takes no arguments" : " takes only" + names) + see_help(command);
 }
 
+/// Finds a flag where another flag's value is missing, and a value of a flag that takes none.
+std::optional<std::string> wrong_value(const Reading& reading) {
+  const std::string see = see_help(*reading.command);
+  for (const GivenFlag& given : reading.flags) {
+    if (!given.value) continue;
+    if (given.flag->value.empty()) return given.typed + " takes no value" + see;
+    const bool is_flag =
+        *given.value == "--" || find_flag(*reading.command, *given.value) != nullptr;
+    if (given.attached || !is_flag) continue;
+    return given.typed + " needs a value before " + *given.value + ": " + given.flag->value.text() +
+           see;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> missing_value(const Reading& reading) {
   for (const GivenFlag& given : reading.flags) {
     if (given.flag->value.empty() || given.value) continue;
@@ -95,7 +128,8 @@ std::optional<std::string> missing_value(const Reading& reading) {
 std::optional<std::string> repeated(const Reading& reading) {
   std::set<const FlagText*> seen;
   for (const GivenFlag& given : reading.flags) {
-    if (given.flag->value.empty() || seen.insert(given.flag).second) continue;
+    const bool one = !given.flag->value.empty() && !given.flag->several;
+    if (!one || seen.insert(given.flag).second) continue;
     return given.typed + " is given twice: give it once" + see_help(*reading.command);
   }
   return std::nullopt;
@@ -110,6 +144,30 @@ std::optional<std::string> excluded(const Reading& reading) {
     }
   }
   return std::nullopt;
+}
+
+/// Returns the name of the argument at a place: `FILE`.
+std::string argument_name(const CommandText& command, std::size_t place) {
+  std::string name;
+  for (const FlagText& flag : command.flags) {
+    if (!flag.is_argument()) continue;
+    name = flag.name();
+    if (place-- == 0) break;
+  }
+  return name;
+}
+
+std::optional<std::string> empty_value(const Reading& reading) {
+  const auto refused = [&](const std::string& name, const std::string& want) {
+    return name + "='' is not allowed: " + want + see_help(*reading.command);
+  };
+  for (const GivenFlag& given : reading.flags) {
+    if (given.value == "") return refused(given.typed, "a value, or the flag left out");
+  }
+  const auto empty = std::ranges::find(reading.arguments, "");
+  if (empty == reading.arguments.end()) return std::nullopt;
+  const auto place = static_cast<std::size_t>(empty - reading.arguments.begin());
+  return refused(argument_name(*reading.command, place), "a value");
 }
 
 std::optional<std::string> missing(const Reading& reading) {
@@ -127,12 +185,24 @@ std::optional<std::string> missing(const Reading& reading) {
     const std::string allowed = flag.is_argument() ? "" : ": " + flag.value.text();
     return flag.name() + " is required" + allowed + see_help(command);
   }
+  if (command.program && reading.program.empty()) {
+    return "the program to run is missing: " + usage(command) + see_help(command);
+  }
   return std::nullopt;
 }
 
 }  // namespace
 
 std::string see_help(const CommandText& command) { return " (see " + command.name + " --help)"; }
+
+std::string with_help(const CommandText& command, const std::string& refusal) {
+  const std::string name = refusal.substr(0, refusal.find_first_of(" =:,"));
+  const bool is_ours = std::ranges::any_of(command.flags, [&](const FlagText& flag) {
+    return std::ranges::count(flag.names, name) != 0;
+  });
+  const std::string help = see_help(command);
+  return is_ours && !refusal.ends_with(help) ? refusal + help : refusal;
+}
 
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
   constexpr std::size_t kLettersPerSlip = 3;
@@ -149,27 +219,14 @@ std::string nearest(std::string_view word, const std::vector<std::string>& names
   return found;
 }
 
-std::optional<std::string> find_wrong_value(const Reading& reading) {
-  const std::string see = see_help(*reading.command);
-  for (const GivenFlag& given : reading.flags) {
-    if (!given.value) continue;
-    if (given.flag->value.empty()) return given.typed + " takes no value" + see;
-    const bool is_flag =
-        given.value->starts_with("--") && find_flag(*reading.command, *given.value) != nullptr;
-    if (given.attached || !is_flag) continue;
-    return given.typed + " needs a value before " + *given.value + ": " + given.flag->value.text() +
-           see;
-  }
-  return std::nullopt;
-}
-
 std::optional<std::string> find_fault(const CommandText& program, const Reading& reading) {
-  if (reading.unknown_flag) return unknown_flag(program, *reading.unknown_flag);
-  if (auto fault = find_wrong_value(reading)) return fault;
+  if (reading.unknown_flag) return unknown_flag(program, reading);
+  if (auto fault = wrong_value(reading)) return fault;
   if (reading.unexpected) return unexpected(*reading.unexpected);
   if (auto fault = missing_value(reading)) return fault;
   if (auto fault = repeated(reading)) return fault;
   if (auto fault = excluded(reading)) return fault;
+  if (auto fault = empty_value(reading)) return fault;
   return missing(reading);
 }
 

@@ -61,6 +61,13 @@ std::string exit_codes_of(const CommandText& command) {
 
 }  // namespace
 
+std::size_t help_width(std::optional<std::uint64_t> columns) {
+  constexpr std::size_t kLeast = 50;
+  constexpr std::size_t kUsual = 80;
+  constexpr std::size_t kMost = 100;
+  return columns && *columns != 0 ? std::clamp<std::size_t>(*columns, kLeast, kMost) : kUsual;
+}
+
 std::string wrap(const std::string& text, std::size_t width, std::size_t first,
                  std::size_t indent) {
   std::string wrapped;

@@ -50,11 +50,14 @@ Reading read_words(const CommandText& program, std::span<const std::string> word
     const std::string& word = words[i];
     if (!only_arguments && word == "--") {
       only_arguments = true;
+      if (!reading.command->program) continue;
+      reading.program.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+      break;
     } else if (!only_arguments && word.size() > 1 && word.starts_with('-')) {
       GivenFlag given = split(word);
       given.flag = find_flag(*reading.command, given.typed);
       if (given.flag == nullptr) {
-        if (!reading.unknown_flag) reading.unknown_flag = {given.typed, reading.command};
+        if (!reading.unknown_flag) reading.unknown_flag = {given.typed, reading.command, word};
         continue;
       }
       const bool takes_next = !given.flag->value.empty() && !given.attached;
@@ -66,7 +69,7 @@ Reading read_words(const CommandText& program, std::span<const std::string> word
     } else if (reading.arguments.size() < most_arguments(*reading.command)) {
       reading.arguments.push_back(word);
     } else if (!reading.unexpected) {
-      reading.unexpected = {word, reading.command};
+      reading.unexpected = {word, reading.command, word};
     }
   }
   return reading;

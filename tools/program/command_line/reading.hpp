@@ -21,15 +21,17 @@ struct GivenFlag {
 
 /// A word that is nothing where it stands.
 struct StrayWord {
-  std::string word;
+  std::string word;            ///< of a flag, its name
   const CommandText* command;  ///< the command that was named before it
+  std::string whole;           ///< with a value that was typed in the same word
 };
 
 /// What the words of a command line are. It points into the CommandText that it was read with.
 struct Reading {
   const CommandText* command = nullptr;   ///< the command that the user named
-  std::vector<GivenFlag> flags;           ///< of that command
+  std::vector<GivenFlag> flags;           ///< of that command, and of those that it is below
   std::vector<std::string> arguments;     ///< of that command
+  std::vector<std::string> program;       ///< the words after `--`, if that command takes a program
   std::optional<StrayWord> unknown_flag;  ///< the first word that looks like a flag and is none
   std::optional<StrayWord> unexpected;    ///< the first word that is neither command nor argument
 };

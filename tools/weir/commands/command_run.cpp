@@ -139,14 +139,8 @@ Command add_run_command(CommandLine& program) {
   line.set_page("docs/weir-run.md");
   line.set_exit_codes(exit_codes_of_program());
   const auto flags = std::make_shared<RunFlags>(line);
-  return {line, [flags](const std::vector<std::string>& words) {
-            if (words.empty()) {
-              throw UsageError(
-                  "the program to run is missing: weir run [FLAGS] -- PROGRAM [ARGUMENTS] (see "
-                  "weir run --help)");
-            }
-            return run_with(*flags, {}, words);
-          }};
+  return {line,
+          [flags](const std::vector<std::string>& words) { return run_with(*flags, {}, words); }};
 }
 
 }  // namespace weir::cli

@@ -184,7 +184,7 @@ Subcommand add_merge(CommandLine& parent) {
                            .require();
   return {line, [flags](const std::vector<std::string>& /*words*/) {
             if (flags->inputs.size() < 2) {
-              throw UsageError("merge takes two or more files (see weir timeline merge --help)");
+              throw UsageError("FILE is given once: merge takes two or more files");
             }
             return write_file(*flags);
           }};
@@ -225,7 +225,7 @@ struct RecordFlags {
                                  "; %p in its name is the process, %r the rank")
                         .over("WEIR_TIMELINE")),
         batches_flag(line.add("--batches", batches, Value("FIRST:END"),
-                              "record only these batches: 10:20 is 10 to 19")
+                              "record only these batches: 10:20 is 10 to 19 (default: all of them)")
                          .over("WEIR_TIMELINE_BATCHES")),
         run(line) {}
   std::string output = "weir-timeline.json";
@@ -241,11 +241,6 @@ Subcommand add_record(CommandLine& parent) {
   line.set_exit_codes(exit_codes_of_program());
   const auto flags = std::make_shared<RecordFlags>(line);
   return {line, [flags](const std::vector<std::string>& words) {
-            if (words.empty()) {
-              throw UsageError(
-                  "the program to record is missing: weir timeline record [FLAGS] -- PROGRAM "
-                  "[ARGUMENTS] (see weir timeline record --help)");
-            }
             (void)timeline::require_format(flags->output_flag.typed(), flags->output,
                                            FormatUse::kRecord);
             // Absolute, because the program may change its directory; placeholders in the

@@ -21,10 +21,12 @@ int run_program(int argc, char** argv) {
                                       add_set_command(line),    add_top_command(line),
                                       add_replay_command(line), add_timeline_command(line)};
   if (const auto code = line.parse("weir", argc, argv)) return *code;
-  for (const Command& command : commands) {
-    if (command.line.named()) return command.run(line.program_words());
-  }
-  return 1;  // not reached: one subcommand is required
+  return line.run([&] {
+    for (const Command& command : commands) {
+      if (command.line.named()) return command.run(line.program_words());
+    }
+    return 1;  // not reached: one subcommand is required
+  });
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ RunFlags::RunFlags(CommandLine& line) {
   std::vector<std::string> pools = names_to(PoolKind::kPaged);
   pools.insert(pools.begin(), "auto");
   add("--budget", "WEIR_BUDGET", check_with<parse_budget>, Value("BYTES|PERCENT"),
-      "the memory that the program may use on each device");
+      "the memory that the program may use on each device (default: 95%)");
   add("--policy", "WEIR_POLICY", check_with<parse_policy>,
       Value::one_of(names_to(Policy::kBarrier)),
       "throttled (default) holds the program back early; backstop only waits where memory would "
@@ -51,18 +51,18 @@ RunFlags::RunFlags(CommandLine& line) {
               "write the summary to FILE; with %p in its name, one file for "
               "each process; - is standard output");
   add("--pool", "WEIR_POOL", preload::check_pool, Value::one_of(pools),
-      "the pool that memory comes from");
+      "the pool that memory comes from (default: auto)");
   add("--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>, Value("auto|N|TIME|off"),
-      "how far batches may run ahead of the device: N batches, or device time");
+      "how far batches may run ahead of the device: N batches, or device time (default: auto)");
   add("--batch-range", "WEIR_BATCH_RANGE", take_any, Value("NAME"),
-      "an NVTX range of this name is a batch");
+      "an NVTX range of this name is a batch (default: none)");
   add("--max-wait", "WEIR_MAX_WAIT", check_with<preload::parse_max_wait>, Value("TIME"),
-      "the longest wait of one call");
+      "the longest wait of one call (default: 10s)");
   line.add("--sync-free", sync_free_,
            "cuMemFree waits for the device, for programs that rely on it")
       .over("WEIR_SYNC_FREE");
   add("--log", "WEIR_LOG", check_with<parse_log_level>, Value::one_of(names_to(LogLevel::kDebug)),
-      "how much Weir says on standard error");
+      "how much Weir says on standard error (default: warn)");
   library_ = add("--library", "WEIR_LIBRARY", nullptr, Value("FILE"),
                  "the library to preload, if not Weir's own");
 }

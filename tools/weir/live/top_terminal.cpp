@@ -67,7 +67,8 @@ Screen screen_of(const Environment& environment) {
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) {
     screen.width = size.ws_col;
     screen.height = size.ws_row;
-  } else if (const auto columns = parse_whole(variable(environment, "COLUMNS"))) {
+  } else if (const auto columns = parse_whole(variable(environment, "COLUMNS"));
+             columns && *columns != 0) {
     screen.width = static_cast<std::size_t>(std::min<std::uint64_t>(*columns, kMost));
   }
   screen.width = std::clamp(screen.width, kLeast, kMost);
