@@ -35,8 +35,7 @@ TEST(CliDispatch, PrintsItsTablesAndWritesTheSameFigures) {
   ASSERT_EQ(j["cases"].size(), 3U);
   for (const auto& c : j["cases"]) EXPECT_EQ(c["rounds"], 2);
   EXPECT_EQ(j["settings"].size(), 7U);
-  EXPECT_EQ(j["settings"]["frontend"],
-            (nlohmann::json{{"value", "1"}, {"source", "--frontend"}}));
+  EXPECT_EQ(j["settings"]["frontend"], (nlohmann::json{{"value", "1"}, {"source", "--frontend"}}));
 }
 
 TEST(CliDispatch, RefusesBadValuesInOneLineAndKeepsTheOldFile) {
