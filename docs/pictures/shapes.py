@@ -6,6 +6,16 @@ INK, PALE, LINE = "#222", "#f3f6fa", "#7a8ba0"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"  # Okabe and Ito 2008
 
 
+def wrapped(words, width):
+    """`words` in lines of at most `width` letters."""
+    lines = [""]
+    for word in words.split():
+        if len(lines[-1]) + len(word) + 1 > width and lines[-1]:
+            lines.append("")
+        lines[-1] += (" " if lines[-1] else "") + word
+    return lines
+
+
 class Picture:
     def __init__(self, width, height, title):
         self.parts = [
@@ -31,11 +41,7 @@ class Picture:
 
     def lines(self, x, y, words, width, size=12, colour=INK):
         """Writes `words` in lines of at most `width` letters, and returns how many they are."""
-        lines = [""]
-        for word in words.split():
-            if len(lines[-1]) + len(word) + 1 > width and lines[-1]:
-                lines.append("")
-            lines[-1] += (" " if lines[-1] else "") + word
+        lines = wrapped(words, width)
         for number, line in enumerate(lines):
             self.text(x, y + number * (size + 4), line, size=size, colour=colour)
         return len(lines)

@@ -2,12 +2,14 @@
 """The check of the pictures finds an old one."""
 
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "docs/pictures"))
 import draw_admission  # noqa: E402
+import draw_layers  # noqa: E402
 import remake  # noqa: E402
 
 
@@ -17,6 +19,19 @@ class Blocks(unittest.TestCase):
         for block, counts in (("head\n  a 1", 1), ("head\n...\nend", 1), ("head\n  a 3", 0), ("  b  2", 0),
                               ("  b 2\n...\n  a 1", 0), ("head\n  b 2", 0), ("...\n  b 2\nend\n...", 1)):
             self.assertEqual(remake.blocks_from(f"Words.\n```text\n{block}\n```\nMore.\n", printed), counts, block)
+
+
+class Layers(unittest.TestCase):
+    def test_each_text_lies_in_its_box_and_keeps_a_distance_from_the_border(self):
+        picture = draw_layers.draw()
+        boxes = [tuple(map(float, box)) for box in re.findall(
+            r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" rx', picture)]
+        texts = [(float(x), float(y), words) for x, y, words in re.findall(
+            r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<', picture)][1:]  # without the title
+        self.assertGreater(len(texts), 2 * len(boxes) - 1)
+        for x, y, words in texts:
+            self.assertTrue(any(left < x and x + 6 * len(words) < left + width and top + 12 < y < top + height - 8
+                                for left, top, width, height in boxes), words)
 
 
 class Measured(unittest.TestCase):

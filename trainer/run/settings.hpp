@@ -69,7 +69,7 @@ struct TrainSettings {
   Setting<std::uint64_t> ring = Setting<std::uint64_t>::by_default(8);  ///< batches in it
   Setting<StaticMemory> memory = Setting<StaticMemory>::by_default(StaticMemory::kNone);
 
-  /// Reads the environment (DESIGN's and MXNet's variables); the rest by default. Throws
+  /// Reads the environment (Weir's and MXNet's variables); the rest by default. Throws
   /// UsageError.
   [[nodiscard]] static TrainSettings from_environment(
       const Environment& environment = process_environment(),

@@ -86,8 +86,10 @@ TEST(DoctorDriver, ADriverThatIsMissingOrDoesNotAnswer) {
        "driver",
        State::kWarn,
        "this is Weir's stand-in driver for CUDA 13.0, not NVIDIA's: nothing runs on a GPU",
-       "take the folder of that file out of LD_LIBRARY_PATH",
-       {Use::kDeviceWork}},
+       "link programs for it by nvcc -cudart shared; for a GPU, take the folder of that file out "
+       "of "
+       "LD_LIBRARY_PATH",
+       {Use::kTrainGpu, Use::kDeviceWork}},
       {"older than any that works", [](Facts& facts) { facts.driver.driver.version = 11020; },
        "driver", State::kFails, "for CUDA 11.2 (/lib/libcuda.so.1): CUDA 11.3 is the oldest",
        "CUDA 12.0 or later", kGpus},

@@ -287,6 +287,8 @@ TEST(WeirDoctor, TheStandInIsCalledThat) {
   EXPECT_EQ(finding(json, "nvml").at("state"), "ok");
   EXPECT_EQ(finding(json, "cublas").at("state"), "ok");
   EXPECT_THAT(json.at("works"), Contains("run"));
+  // Its CUDA runtime is linked into it, and asks drivers for what the stand-in does not have.
+  EXPECT_THAT(json.at("does_not"), Contains("train-gpu"));
 }
 
 TEST(WeirDoctor, ABudgetThatADeviceCannotGive) {

@@ -102,8 +102,11 @@ void add_version(Findings& found, const DriverFacts& facts) {
     found.warn(
         "driver",
         "this is Weir's stand-in driver for CUDA " + format_version(driver.version) +
-            ", not NVIDIA's: nothing runs on a GPU, and no figure is a GPU's (" + driver.file + ")",
-        "for a GPU, take the folder of that file out of LD_LIBRARY_PATH", {Use::kDeviceWork});
+            ", not NVIDIA's: nothing runs on a GPU, and no figure is a GPU's (" + driver.file +
+            "). It knows no CUPTI, and no CUDA runtime that is linked into a program",
+        "link programs for it by nvcc -cudart shared; for a GPU, take the folder of that file out "
+        "of LD_LIBRARY_PATH",
+        {Use::kTrainGpu, Use::kDeviceWork});
     return;
   }
   const std::string text =
@@ -249,7 +252,8 @@ void add_cublas(Findings& found, const DriverFacts& facts) {
 
 void add_cupti(Findings& found, const DriverFacts& facts, const char* named) {
   if (facts.cupti.problem.empty()) {
-    found.ok("cupti", "CUPTI" + place_of(facts.cupti));
+    found.ok("cupti", "CUPTI" + place_of(facts.cupti) +
+                          (facts.driver.is_standin ? ", without use to the stand-in driver" : ""));
     return;
   }
   if (named != nullptr && *named != '\0') {
