@@ -14,6 +14,7 @@
 
 #include "bench/shared/table.hpp"
 #include "swap_in_paths.hpp"
+#include "tools/program/argument_pointers.hpp"
 
 namespace weir::bench {
 namespace {
@@ -32,14 +33,6 @@ std::vector<std::string> environment_with(const std::string& preload) {
   return result;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  result.reserve(texts.size() + 1);
-  for (std::string& text : texts) result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
-}
-
 /// Returns all output of the program; empty if it failed.
 std::string output_of(std::vector<std::string> arguments, std::vector<std::string> environment) {
   std::array<int, 2> pipe_ends{};
@@ -49,8 +42,9 @@ std::string output_of(std::vector<std::string> arguments, std::vector<std::strin
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_addclose(&actions, pipe_ends[0]);
   pid_t child = 0;
-  const int failed = posix_spawn(&child, arguments.front().c_str(), &actions, nullptr,
-                                 pointers(arguments).data(), pointers(environment).data());
+  const int failed =
+      posix_spawn(&child, arguments.front().c_str(), &actions, nullptr,
+                  argument_pointers(arguments).data(), argument_pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   close(pipe_ends[1]);
   std::string text;

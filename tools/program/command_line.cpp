@@ -1,14 +1,10 @@
 #include "tools/program/command_line.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
-#include "allocator/base/setting.hpp"
 #include "tools/program/command_line/completion.hpp"
 #include "tools/program/command_line/fault.hpp"
 #include "tools/program/command_line/help.hpp"
@@ -20,14 +16,6 @@
 
 namespace weir {
 namespace {
-
-/// Returns the columns of the terminal, or those that COLUMNS names.
-std::optional<std::uint64_t> columns_of_output() {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
-  const char* const columns = process_environment()("COLUMNS");
-  return columns == nullptr ? std::nullopt : parse_whole(columns);
-}
 
 int print_all(const std::string& text) {
   require_printed(print(text));
@@ -58,7 +46,7 @@ int print_completion(const CommandText& text, const std::string& named, const st
 /// Returns the help with what can be read here, which depends on how the program was installed.
 std::string help_of(CommandText command) {
   command.page = further_reading(command, folder_of_program());
-  return help_text(command, help_width(columns_of_output()));
+  return help_text(command, help_width(terminal_columns()));
 }
 
 bool asks_for(const Reading& reading, std::string_view flag) {

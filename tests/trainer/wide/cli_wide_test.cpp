@@ -114,8 +114,8 @@ TEST(CliWide, ShowsBothDevicesOfAPlacedFirstLayer) {
        {"first layer  ", "batches copied to cpu", "copied from cpu to cpu", "copied back to cpu"}) {
     EXPECT_NE(child.out.find(part), std::string::npos) << child.out;
   }
-  EXPECT_THAT(child.out, ::testing::ContainsRegex("\nmemory of +peak KiB +budget MiB "));
-  EXPECT_THAT(child.out, ::testing::ContainsRegex("\ncpu, first layer +[0-9.]+ +32 "));
+  EXPECT_THAT(child.out, ::testing::ContainsRegex("\nmemory of +peak MiB +budget MiB "));
+  EXPECT_THAT(child.out, ::testing::ContainsRegex("\ncpu, first layer +[0-9.]+ +32.00 "));
   const auto placed = nlohmann::json::parse(read_file(json))["result"]["first_layer"];
   EXPECT_EQ(placed["device"], "cpu");
   EXPECT_EQ(placed["memory"]["budget_bytes"], 32 << 20);

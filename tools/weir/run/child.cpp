@@ -10,17 +10,10 @@
 #include <system_error>
 
 #include "allocator/base/error.hpp"
+#include "tools/program/argument_pointers.hpp"
 
 namespace weir::cli {
 namespace {
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  all.reserve(texts.size() + 1);
-  for (std::string& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
-  return all;
-}
 
 [[noreturn]] void fail(const std::string& path, int error) {
   throw UsageError("'" + path + "' cannot be started: " + std::generic_category().message(error));
@@ -49,8 +42,8 @@ std::optional<Ended> reap(pid_t process) {
 Child::Child(const std::string& path, std::vector<std::string> arguments,
              std::vector<std::string> environment, const BlockedSignals& signals)
     : signals_(signals) {
-  const std::vector<char*> argv = pointers(arguments);
-  const std::vector<char*> envp = pointers(environment);
+  const std::vector<char*> argv = argument_pointers(arguments);
+  const std::vector<char*> envp = argument_pointers(environment);
   // A successful exec closes it; otherwise it carries the reason.
   std::array<int, 2> report{};
   if (pipe2(report.data(), O_CLOEXEC) != 0) fail(path, errno);
