@@ -4,7 +4,9 @@
 """
 
 import os
+import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -293,6 +295,39 @@ def run_of(runs, line):
         with open(FULL, "w") as full:
             return runs.code(line.removesuffix(FULL), full)
     return runs.code(line)
+
+
+class Demo(unittest.TestCase):
+    """tools/demo in a tree where nothing is built: cmake puts the built weir-train there, which compares quickly."""
+
+    def test_standard_output_has_the_comparisons_alone_and_the_commands_to_try_next_work(self):
+        with tempfile.TemporaryDirectory(prefix="a demo ") as folder:
+            root = pathlib.Path(folder).resolve()
+            for name in ("tools", "bin"):
+                (root / name).mkdir()
+            shutil.copy(ROOT / "tools/demo", root / "tools")
+            train = root / "build/release-demo/trainer/weir-train"
+            write_program(root / "tools/setup", "echo set up")
+            write_program(root / "weir-train", '(($# > 2)) || set -- "$@" --batches 2 --rounds 1 --no-search\n'
+                                               f'exec {os.environ["WEIR_TRAIN"]} "$@"')
+            write_program(root / "bin/cmake", f"mkdir -p '{train.parent}' && ln -sf '{root}/weir-train' '{train.parent}'")
+            done = subprocess.run([root / "tools/demo"], capture_output=True, text=True, timeout=120, cwd=root.parent,
+                                  env={**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("reference  "), 2, done.stdout)
+            self.assertTrue(done.stdout.startswith("MLP "), done.stdout)
+            self.assertNotIn("To try next", done.stdout)
+            commands = re.findall(r"^  (.*weir-train .*)$", done.stderr.partition("To try next")[2], re.M)
+            self.assertEqual(len(commands), 2, done.stderr)
+            for command in commands:
+                tried = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True, timeout=120)
+                self.assertEqual(tried.returncode, 0, f"{command}: {tried.stderr}")
+            self.assertTrue((root / "pages/throttled.html").exists())
+
+
+def write_program(path, commands):
+    path.write_text(f"#!/usr/bin/env bash\nset -eu\n{commands}\n")
+    path.chmod(0o755)
 
 
 if __name__ == "__main__":
