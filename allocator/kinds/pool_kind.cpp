@@ -157,7 +157,7 @@ std::string flag_of(const PoolSetting& setting) {
 }
 
 std::string_view allowed_kinds_of_pool() noexcept {
-  return "round, naive, unpooled, best_fit or paged";
+  return "unpooled, naive, round, best_fit or paged";
 }
 
 std::span<const KindOfPool> kinds_of_pool() noexcept { return kKinds; }

@@ -158,7 +158,7 @@ TEST(PoolOptions, ABadVariableIsRefusedWithItsNameItsValueAndWhatIsAllowed) {
     std::string value;
     std::string allowed;
   };
-  const std::string kinds = "round, naive, unpooled, best_fit or paged";
+  const std::string kinds = "unpooled, naive, round, best_fit or paged";
   const std::string page = "32 or more";
   const std::vector<Bad> bad{{"WEIR_POOL", "best", kinds},
                              {"WEIR_POOL", "round ", kinds},

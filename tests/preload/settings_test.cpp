@@ -124,7 +124,7 @@ TEST(PreloadSettings, BadValuesAreRefusedInOneLineWithNameValueAndWhatIsAllowed)
     const char* allowed;
   };
   for (const Bad& bad :
-       {Bad{"WEIR_POOL", "slab", "auto, round, naive, unpooled, best_fit or paged"},
+       {Bad{"WEIR_POOL", "slab", "auto, unpooled, naive, round, best_fit or paged"},
         Bad{"WEIR_BUDGET", "0%", "a share of the device"},
         Bad{"WEIR_POLICY", "fast", "throttled, backstop"}, Bad{"WEIR_RUN_AHEAD", "0", "20ms"},
         Bad{"WEIR_SYNC_FREE", "yes", "0 or 1"}, Bad{"WEIR_SYNC_FREE", "01", "0 or 1"},
