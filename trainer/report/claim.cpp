@@ -31,9 +31,12 @@ std::string times_less(Bytes ours, Bytes theirs) {
 std::string speed(const PolicyFigures& throttled) {
   if (!(throttled.ratio > 0)) return "at a speed that was not measured";
   const std::string text = "at " + format_number(throttled.ratio, 3) + " times its speed";
-  if (throttled.runs < 2) return text;
+  if (throttled.runs < 2) return text + " (one pair, which is no measure)";
+  // Pairs of a machine with nothing else to do differ by a tenth.
+  const bool wide = throttled.ratio_high > 1.25 * throttled.ratio_low;
   return text + " (from " + format_number(throttled.ratio_low, 3) + " to " +
-         format_number(throttled.ratio_high, 3) + ")";
+         format_number(throttled.ratio_high, 3) +
+         (wide ? ": too wide to judge by; the machine is busy, or the runs are short)" : ")");
 }
 
 std::string weights(const Comparison& comparison) {

@@ -155,7 +155,8 @@ class Columns {
 };
 
 /// Says for which policies the search of the smallest budget has no result.
-std::string searches(const Comparison& comparison) {
+std::string searches(const CompareSettings& settings, const Comparison& comparison) {
+  if (!settings.search) return "";
   std::string without;
   bool searched = false;
   for (const PolicyFigures& f : comparison.policies) {
@@ -220,7 +221,7 @@ std::string format_comparison(const CompareSettings& settings, const Comparison&
   for (const PolicyFigures& figures : comparison.policies) lines.emplace_back(figures);
   std::string text = heading(settings) + "\n" + Columns(settings, comparison, lines).table(wide) +
                      "\n" + host_times(settings, comparison) + same_weights(settings, comparison) +
-                     searches(comparison);
+                     searches(settings, comparison);
   for (const PolicyFigures& f : comparison.policies) {
     if (wide) text += throttling(settings.train.policy.run_ahead.value, f);
   }

@@ -75,7 +75,7 @@ TEST(Compare, LeavesTheSearchOutWhereThatIsAskedFor) {
     EXPECT_EQ(figures.runs, 1U);
     EXPECT_EQ(figures.smallest_budget, std::nullopt);
   }
-  expect_contains(format_comparison(settings, c), "throttled not searched");
+  EXPECT_EQ(format_comparison(settings, c).find("searched"), std::string::npos);
 }
 
 TEST(Compare, InterruptedItKeepsThePairsThatWereWhole) {

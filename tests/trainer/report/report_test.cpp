@@ -256,8 +256,10 @@ TEST(Report, TheClaimLeavesOutWhatWasNotMeasured) {
   comparison.policies[2].smallest_budget.reset();
   comparison.policies[2].runs = 1;
   comparison.finished_runs = 1;
-  EXPECT_THAT(claim(comparison),
-              HasSubstr(", at 0.950 times its speed, with no weights to compare; unbounded in"));
+  EXPECT_THAT(
+      claim(comparison),
+      HasSubstr(", at 0.950 times its speed (one pair, which is no measure), with no weights to "
+                "compare; unbounded in"));
   comparison.policies[2].ratio = 0;
   EXPECT_THAT(claim(comparison), HasSubstr("at a speed that was not measured, with no weights"));
   comparison.policies[2].runs = 0;
@@ -283,6 +285,16 @@ TEST(Report, TheClaimSaysWhatWasTheCaseOtherwise) {
   EXPECT_THAT(
       claim(comparison),
       StartsWith("In short: throttled did not finish: out of memory in batch 41; unbounded in"));
+}
+
+TEST(Report, TheClaimSaysWhereSpeedsDifferTooMuchToJudge) {
+  Comparison comparison = claimed_comparison();
+  comparison.policies[2].ratio_low = 0.8;
+  comparison.policies[2].ratio_high = 0.99;
+  EXPECT_THAT(claim(comparison), HasSubstr("(from 0.800 to 0.990), with"));
+  comparison.policies[2].ratio_high = 1.01;
+  EXPECT_THAT(claim(comparison), HasSubstr("(from 0.800 to 1.010: too wide to judge by; the "
+                                           "machine is busy, or the runs are short), with"));
 }
 
 TEST(Report, TheClaimOfWhatDivergedIsNoSuccess) {
