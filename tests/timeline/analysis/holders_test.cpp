@@ -179,10 +179,35 @@ TEST(TimelineFragmentation, IsWhatIsReservedAndOfNoUse) {
   ASSERT_EQ(check_accounting(index).differ, 0U);
   const auto figures = fragmentation(index, index.pools().front(), index.span(), 100);
   EXPECT_DOUBLE_EQ(figures.at_peak, 0.5);
+  EXPECT_DOUBLE_EQ(figures.held_at_peak, 0.5);
   EXPECT_DOUBLE_EQ(figures.mean, 0.75);
   EXPECT_DOUBLE_EQ(figures.waste, 0.25);
   EXPECT_EQ(figures.most_unused, 400U);
   EXPECT_EQ(figures.permille, (std::vector<Point>{{0, 500}, {100, 1000}, {200, 0}}));
+}
+
+TEST(TimelineFragmentation, MemoryThatAwaitsTheDeviceIsHeld) {
+  Process process;
+  const auto add = [&](TimelineKind kind, std::uint64_t at, TimelineRecord record) {
+    record.kind = kind;
+    record.begin = record.end = at;
+    record.sequence = process.records.size() + 1;
+    record.source = 1;
+    process.records.push_back(record);
+  };
+  add(TimelineKind::kPool, 0, {.bytes = 1000});
+  add(TimelineKind::kReserve, 0, {.bytes = 400, .cached = 400});
+  add(TimelineKind::kAllocate, 0,
+      {.id = 1, .bytes = 200, .requested = 200, .allocated = 200, .cached = 200});
+  add(TimelineKind::kFree, 100,
+      {.id = 1, .bytes = 200, .requested = 200, .awaiting = 200, .cached = 200, .detail = 1});
+  add(TimelineKind::kAllocate, 200,
+      {.id = 2, .bytes = 100, .requested = 100, .allocated = 100, .awaiting = 200, .cached = 100});
+  process.complete = true;
+  const Index index(process);
+  const auto figures = fragmentation(index, index.pools().front(), index.span(), 100);
+  EXPECT_DOUBLE_EQ(figures.at_peak, 0.5);
+  EXPECT_DOUBLE_EQ(figures.held_at_peak, 0.25);
 }
 
 }  // namespace

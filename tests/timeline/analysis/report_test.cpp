@@ -210,6 +210,47 @@ TEST(TimelineReport, LostEventsAreInTheFirstLineAndInJson) {
   EXPECT_EQ(report_json(timeline)["lost"], 14);
 }
 
+/// As libweir.so records a program that marks no batch: blocks have a label alone.
+Process swapped_in() {
+  Process process = testing::made_process({.batches = 5});
+  for (TimelineRecord& record : process.records) {
+    if (record.kind == TimelineKind::kAllocate || record.kind == TimelineKind::kFree) {
+      record.site = record.batch = 0;
+    }
+  }
+  return process;
+}
+
+TEST(TimelineReport, TablesWithoutNamesAreOneLineThatSaysWhatNamesThem) {
+  const std::string line = "\nNo holder has a name of these kinds: no kind of batch, no call site.";
+  Timeline timeline;
+  timeline.processes.push_back(swapped_in());
+  const std::string text = report_text(timeline);
+  EXPECT_THAT(text, HasSubstr("\nHolders by label at the peak"));
+  EXPECT_THAT(text, Not(HasSubstr("\nHolders by kind of batch")));
+  EXPECT_THAT(text, Not(HasSubstr("\nHolders by call site")));
+  EXPECT_THAT(text, HasSubstr(line));
+  const std::string named = report_text(testing::made_timeline({.batches = 5}));
+  EXPECT_THAT(named, HasSubstr("\nHolders by kind of batch"));
+  EXPECT_THAT(named, HasSubstr("\nHolders by call site"));
+  EXPECT_THAT(named, Not(HasSubstr("No holder has a name")));
+}
+
+TEST(TimelineReport, APoolThatNeverReservedIsLeftOut) {
+  Timeline timeline = testing::made_timeline({.batches = 2});
+  Process& process = timeline.processes.front();
+  testing::MadeNames names(process);
+  TimelineRecord empty{.bytes = 1U << 30U, .source = 77, .kind = TimelineKind::kPool};
+  empty.name = names("a pool of nothing");
+  process.records.push_back(empty);
+  testing::sort_records(process);
+  ASSERT_EQ(report_json(timeline)["processes"][0]["pools"].size(), 2U);
+  const std::string text = report_text(timeline);
+  EXPECT_THAT(text, HasSubstr("\nMemory of "));
+  EXPECT_THAT(text, Not(HasSubstr("a pool of nothing")));
+  EXPECT_THAT(text, Not(HasSubstr(" 0 B\n")));
+}
+
 TEST(TimelineReport, MemoryFromTheDriverIsSaidByLibrary) {
   Timeline timeline;
   timeline.processes.push_back(testing::driver_memory_process());

@@ -339,8 +339,10 @@ class Pages(unittest.TestCase):
         pool = self.report("gaps")["pools"][0]
         self.assertEqual(max(row[1] for row in rows), pool["most_unused"])
         words = self.page.evaluate("byId('unused-words').textContent")
-        for share in ("fragmentation_at_peak", "unused_share", "rounding_share"):
+        for share in ("fragmentation_at_peak", "fragmentation_of_held", "unused_share", "rounding_share"):
             self.assertIn(f"{100 * pool[share]:.1f}%", words)
+        self.assertEqual(self.page.evaluate("byId('unused-legend').innerText").split("\n"),
+                         ["reserved, not held", "lost to rounding"])
 
     def test_a_page_of_a_million_events_is_small_and_works(self):
         self.assertGreaterEqual(self.report("large")["summary"]["events"], 1_000_000)

@@ -110,6 +110,35 @@ TEST(Page, SaysWhichBarrierCostMost) {
   EXPECT_EQ(without["processes"][0]["first_barrier"], "");
 }
 
+TEST(Page, IsNamedAfterItsPrograms) {
+  Timeline timeline;
+  EXPECT_NE(make_page(timeline).find("<title>Weir timeline</title>"), std::string::npos);
+  for (const char* const program : {"loop", "loop", "<train>", ""}) {
+    timeline.processes.emplace_back().info.program = program;
+  }
+  EXPECT_NE(make_page(timeline).find("<title>Weir timeline of loop, &lt;train&gt;</title>"),
+            std::string::npos);
+  EXPECT_EQ(title_of(timeline, "Before memory ran out: the last seconds"),
+            "Before memory ran out: the last seconds of loop, <train>");
+}
+
+TEST(Page, TablesWithoutNamesAreASentence) {
+  Timeline timeline = testing::made_timeline({.batches = 5});
+  const nlohmann::json named = data_in(make_page(timeline))["processes"][0]["peaks"][0];
+  EXPECT_EQ(named["holdings"].size(), 3U);
+  EXPECT_EQ(named["words"], "");
+  for (TimelineRecord& record : timeline.processes.front().records) {
+    if (record.kind == TimelineKind::kAllocate || record.kind == TimelineKind::kFree) {
+      record.site = record.batch = 0;
+    }
+  }
+  const nlohmann::json peak = data_in(make_page(timeline))["processes"][0]["peaks"][0];
+  ASSERT_EQ(peak["holdings"].size(), 1U);
+  EXPECT_EQ(peak["holdings"][0]["by"], "Label");
+  EXPECT_EQ(peak["words"].get<std::string>().find("No holder has a name of these kinds: no kind"),
+            0U);
+}
+
 TEST(Page, OfNothingIsAPage) {
   EXPECT_EQ(data_in(make_page({}))["processes"].size(), 0U);
   Timeline nothing;

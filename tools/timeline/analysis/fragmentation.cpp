@@ -38,12 +38,14 @@ Fragmentation fragmentation(const Index& index, const PoolInfo& pool, Span span,
   Reducer permille(span, columns);
   Areas areas;
   std::uint64_t peak_allocated = 0;
+  std::uint64_t peak_held = 0;
   std::uint64_t peak_reserved = 0;
   PoolReplay replay(index, pool);
   while (replay.next()) {
     const PoolCounts& counts = replay.counts();
     areas.add(replay, std::min(replay.next_at(), index.span().end));
     peak_allocated = std::max(peak_allocated, counts.allocated);
+    peak_held = std::max(peak_held, add_capped(counts.allocated, counts.awaiting));
     peak_reserved = std::max(peak_reserved, counts.reserved());
     const std::uint64_t not_allocated = less_or_zero(counts.reserved(), counts.allocated);
     figures.most_unused = std::max(figures.most_unused, not_allocated);
@@ -54,6 +56,8 @@ Fragmentation fragmentation(const Index& index, const PoolInfo& pool, Span span,
   }
   figures.at_peak =
       share_lost(static_cast<double>(peak_allocated), static_cast<double>(peak_reserved));
+  figures.held_at_peak =
+      share_lost(static_cast<double>(peak_held), static_cast<double>(peak_reserved));
   figures.mean = share_lost(areas.allocated, areas.reserved);
   figures.waste = share_lost(areas.requested, areas.allocated);
   figures.unused = unused.finish();

@@ -11,6 +11,7 @@ namespace weir::timeline {
 
 struct Fragmentation {
   double at_peak = 0;             ///< 1 − peak allocated / peak reserved
+  double held_at_peak = 0;        ///< 1 − peak allocated and awaiting / peak reserved
   double mean = 0;                ///< 1 − allocated / reserved, over time
   double waste = 0;               ///< 1 − requested / allocated, over time: lost to rounding
   std::uint64_t most_unused = 0;  ///< peak of reserved − allocated bytes

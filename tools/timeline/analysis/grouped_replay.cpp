@@ -5,6 +5,11 @@
 
 namespace weir::timeline {
 
+std::string_view key_without_name(GroupBy by) noexcept {
+  if (by == GroupBy::kLabel) return "no label";
+  return by == GroupBy::kSite ? "unknown place" : "no batch";
+}
+
 std::uint32_t GroupedReplay::key_of(const TimelineRecord& block) const {
   const bool before = block.kind == TimelineKind::kLive && block.batch == 0;
   switch (by_) {
@@ -21,16 +26,14 @@ std::uint32_t GroupedReplay::key_of(const TimelineRecord& block) const {
 }
 
 std::string GroupedReplay::text(std::uint32_t key) const {
-  if (key == kFromBefore) return "from before the recording";
+  if (key == kFromBefore) return std::string(kKeyFromBefore);
   if (by_ == GroupBy::kBatch) {
-    if (key == 0) return "no batch";
+    if (key == 0) return std::string(key_without_name(by_));
     const std::string_view kind = index_->process().name(index_->kind_of_batch(key));
     return "batch " + std::to_string(key) + (kind.empty() ? "" : " (" + std::string(kind) + ")");
   }
   const std::string_view name = index_->process().name(key);
-  if (!name.empty()) return std::string(name);
-  if (by_ == GroupBy::kLabel) return "no label";
-  return by_ == GroupBy::kSite ? "unknown place" : "no batch";
+  return std::string(name.empty() ? key_without_name(by_) : name);
 }
 
 std::size_t GroupedReplay::group_of(const TimelineRecord& block) {

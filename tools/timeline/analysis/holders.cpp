@@ -63,6 +63,27 @@ std::vector<Holding> holders_at(const Index& index, const PoolInfo& pool,
   return holdings;
 }
 
+bool has_names(const Holding& holding, GroupBy by) {
+  return std::ranges::any_of(holding.holders, [by](const Holder& holder) {
+    return holder.key != key_without_name(by) && holder.key != kKeyFromBefore;
+  });
+}
+
+std::string missing_names(const Holding& by_label, const Holding& by_kind, const Holding& by_site) {
+  if (by_label.holders.empty()) return {};
+  std::string missing;
+  const auto look = [&missing](const Holding& holding, GroupBy by, const char* what) {
+    if (has_names(holding, by)) return;
+    missing += (missing.empty() ? "no " : ", no ") + std::string(what);
+  };
+  look(by_label, GroupBy::kLabel, "label");
+  look(by_kind, GroupBy::kKind, "kind of batch");
+  look(by_site, GroupBy::kSite, "call site");
+  if (missing.empty()) return {};
+  return "No holder has a name of these kinds: " + missing +
+         ". weir-train gives them, and programs that use Weir's library or mark batches.";
+}
+
 std::vector<Failure> failures(const Index& index, std::size_t most, std::size_t holders) {
   std::vector<Failure> failures;
   if (index.of(TimelineKind::kFailure).empty()) return failures;

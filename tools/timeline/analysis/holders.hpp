@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/timeline/analysis/counters.hpp"
@@ -18,6 +19,11 @@ enum class GroupBy : std::uint8_t {
   kSite,   ///< the allocation's call site
   kBatch,  ///< the batch
 };
+
+/// Returns the key of the blocks that have none of that kind: `no label`, `unknown place`.
+[[nodiscard]] std::string_view key_without_name(GroupBy by) noexcept;
+/// The key of the blocks whose batch is not known because they are older than the recording.
+inline constexpr std::string_view kKeyFromBefore = "from before the recording";
 
 /// A group of blocks with one key, and what it holds.
 struct Holder {
@@ -47,6 +53,14 @@ struct Holding {
 [[nodiscard]] std::vector<Holding> holders_at(const Index& index, const PoolInfo& pool,
                                               std::span<const std::uint64_t> times, GroupBy by,
                                               std::size_t most);
+
+/// Returns whether any holder has a label, a kind of batch or a call site, whichever they are
+/// summed by.
+[[nodiscard]] bool has_names(const Holding& holding, GroupBy by);
+/// Returns a sentence on what nothing at the peak was named by, and what names it; empty if all
+/// three have names, or if nothing was held.
+[[nodiscard]] std::string missing_names(const Holding& by_label, const Holding& by_kind,
+                                        const Holding& by_site);
 
 /// An allocation that failed, and the holders at that time.
 struct Failure {

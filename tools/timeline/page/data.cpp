@@ -128,10 +128,12 @@ template <typename Data, typename Pack>
     if (!pool.driver && peak.source == pool.source) {
       const Fragmentation& figures = peak.fragmentation;
       return "Fragmentation " + format_share(figures.at_peak) +
-             " (1 − peak allocated / peak reserved). On average " + format_share(figures.mean) +
+             " (1 − peak allocated / peak reserved), " + format_share(figures.held_at_peak) +
+             " without what awaited the device. On average " + format_share(figures.mean) +
              " of the reserved bytes were not allocated, and " + format_share(figures.waste) +
              " of the allocated ones were lost to rounding. At most " +
-             format_amount(figures.most_unused) + " lay unused.";
+             format_amount(figures.most_unused) +
+             " was not allocated. The picture leaves out what awaited the device.";
     }
   }
   return "";

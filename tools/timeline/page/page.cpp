@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tools/timeline/page/assets.hpp"
 #include "tools/timeline/page/data.hpp"
@@ -58,12 +59,27 @@ namespace {
 
 }  // namespace
 
+std::string title_of(const Timeline& timeline, const std::string& what) {
+  std::vector<std::string> programs;
+  for (const Process& process : timeline.processes) {
+    const std::string& program = process.info.program;
+    if (program.empty() || std::ranges::count(programs, program) != 0) continue;
+    programs.push_back(program);
+  }
+  std::string title = what;
+  for (const std::string& program : programs) {
+    title += (&program == programs.data() ? " of " : ", ") + program;
+  }
+  return title;
+}
+
 std::string make_page(const Timeline& timeline, const PageOptions& options) {
   const std::size_t fixed = kPageHtml.text.size() + kPageCss.text.size() + kPageScript.text.size() +
                             kPlotScript.text.size() + 1024;
   const std::string data =
       page_data(timeline, options.max_bytes - std::min(options.max_bytes, fixed));
-  const std::string title = escape_html(shorten(options.title, 400));
+  const std::string title =
+      escape_html(shorten(options.title.empty() ? title_of(timeline) : options.title, 400));
   const std::string csp = policy();
   const std::array<std::pair<std::string_view, std::string_view>, 6> parts{{
       {"<!--policy-->", csp},

@@ -67,11 +67,17 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks each
     if (held == 0) {
       continue;
     }
+    Json holdings = Json::array();
+    const auto add = [&holdings](const Holding& holding, GroupBy by, std::string_view what) {
+      if (has_names(holding, by)) holdings.push_back(holding_json(holding, what));
+    };
+    add(pool.by_label, GroupBy::kLabel, "Label");
+    add(pool.by_kind, GroupBy::kKind, "Batch kind");
+    add(pool.by_site, GroupBy::kSite, "Call site");
     peaks.push_back(Json{{"title", "Peak of " + shown(pool.name) + ": " + format_amount(held) +
                                        " at " + format_time(pool.at)},
-                         {"holdings", Json::array({holding_json(pool.by_label, "Label"),
-                                                   holding_json(pool.by_kind, "Batch kind"),
-                                                   holding_json(pool.by_site, "Call site")})}});
+                         {"holdings", std::move(holdings)},
+                         {"words", missing_names(pool.by_label, pool.by_kind, pool.by_site)}});
   }
   for (const Failure& failure : findings.failures) {
     peaks.push_back(Json{{"title", failure_title(failure)},

@@ -89,6 +89,7 @@ Json to_json(const PoolFigures& pool) {
           {"peak_allocated", pool.series.peak_allocated},
           {"peak_reserved", pool.series.peak_reserved},
           {"fragmentation_at_peak", pool.fragmentation.at_peak},
+          {"fragmentation_of_held", pool.fragmentation.held_at_peak},
           {"unused_share", pool.fragmentation.mean},
           {"rounding_share", pool.fragmentation.waste},
           {"most_unused", pool.fragmentation.most_unused},

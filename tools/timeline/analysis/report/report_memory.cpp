@@ -36,6 +36,13 @@ std::string heading_of(const std::string& heading, const Holding& holding) {
   return heading + (holding.known ? "" : " (events are missing: a part is not known)");
 }
 
+/// What holders are summed by.
+struct Grouping {
+  std::string what;
+  const Holding* holding;
+  GroupBy by;
+};
+
 }  // namespace
 
 std::string pool_text(const Tables& tables, const PoolFigures& pool) {
@@ -46,25 +53,32 @@ std::string pool_text(const Tables& tables, const PoolFigures& pool) {
       {{"peak allocated and awaiting", format_amount(series.peak_held)},
        {"peak allocated", format_amount(series.peak_allocated)},
        {"peak reserved", format_amount(series.peak_reserved)},
-       {"fragmentation at the peaks", format_share(pool.fragmentation.at_peak)},
+       {"fragmentation at the peaks", format_share(pool.fragmentation.at_peak) + ", " +
+                                          format_share(pool.fragmentation.held_at_peak) +
+                                          " without what awaited the device"},
        {"reserved but not allocated, over time", format_share(pool.fragmentation.mean)},
        {"lost to rounding, over time", format_share(pool.fragmentation.waste)}});
   const std::string at = " at the peak, " + format_time(series.peak_at);
-  const std::array<std::pair<std::string, const Holding*>, 3> by{
-      {{"label", &pool.by_label}, {"kind of batch", &pool.by_kind}, {"call site", &pool.by_site}}};
+  const std::array<Grouping, 3> by{{{"label", &pool.by_label, GroupBy::kLabel},
+                                    {"kind of batch", &pool.by_kind, GroupBy::kKind},
+                                    {"call site", &pool.by_site, GroupBy::kSite}}};
   std::vector<ReportTable> all;
   std::vector<Holder> every_row;  // the legend is of all of them
-  for (const auto& [name_of_key, holding] : by) {
-    const std::vector<Holder> rows = rows_of(*holding);
-    all.push_back(holders(rows, holding == &pool.by_site ? Long::kTail : Long::kCut));
+  for (const Grouping& one : by) {
+    // A table of unnamed memory alone says nothing: the line below says it.
+    const std::vector<Holder> rows =
+        has_names(*one.holding, one.by) ? rows_of(*one.holding) : std::vector<Holder>();
+    all.push_back(holders(rows, one.by == GroupBy::kSite ? Long::kTail : Long::kCut));
     every_row.insert(every_row.end(), rows.begin(), rows.end());
   }
   all.push_back(holders(every_row, Long::kCut));
   ReportTable::use_same_units(all);
   for (std::size_t i = 0; i < by.size(); ++i) {
-    text += tables.rows(heading_of("Holders by " + by.at(i).first + at, *by.at(i).second), all[i]);
+    text += tables.rows(heading_of("Holders by " + by.at(i).what + at, *by.at(i).holding), all[i]);
   }
-  return every_row.empty() ? text : text + tables.legend(all.back());
+  if (!every_row.empty()) text += tables.legend(all.back());
+  const std::string missing = missing_names(pool.by_label, pool.by_kind, pool.by_site);
+  return missing.empty() ? text : text + "\n" + wrapped(missing, 2);
 }
 
 std::string driver_text(const Tables& tables, const DriverMemoryFigures& driver) {

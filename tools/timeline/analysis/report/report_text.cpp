@@ -222,7 +222,9 @@ std::string process_text(const Process& process, const ReportOptions& options) {
       wrapped(printable(figures.summary.process + ": " + in_words(figures.summary)), 2);
   for (const std::string& note : figures.notes) text += wrapped("Note: " + printable(note), 2);
   text += accounting_text(figures.accounting);
-  for (const PoolFigures& pool : figures.pools) text += parts::pool_text(tables, pool);
+  for (const PoolFigures& pool : figures.pools) {
+    if (pool.series.peak_reserved != 0) text += parts::pool_text(tables, pool);
+  }
   text += parts::driver_text(tables, figures.driver);
   for (const Failure& failure : figures.failures) text += parts::failure_text(tables, failure);
   if (figures.summary.stalls.failures > figures.failures.size()) {

@@ -238,6 +238,9 @@ class MemoryChart {
   }
 }
 
+/** The areas of the fragmentation picture, from the bottom up. */
+const unusedAreas = [{name: 'reserved, not held', colour: '#0072b2'}, {name: 'lost to rounding', colour: '#e69f00'}];
+
 /** Draws unused reserved bytes, and bytes lost to rounding. */
 class UnusedChart {
   constructor(place, view) {
@@ -249,7 +252,7 @@ class UnusedChart {
     if (this.graph) this.graph.destroy();
     Object.assign(this, {process, pool});
     this.graph = new Dygraph(this.place, this.rows(), {
-      labels: ['time', 'reserved, not held', 'lost to rounding'], colors: ['#0072b2', '#e69f00'], stackedGraph: true,
+      labels: ['time', ...unusedAreas.map((area) => area.name)], colors: unusedAreas.map((area) => area.colour), stackedGraph: true,
       stepPlot: true, fillAlpha: 0.7, strokeWidth: 0.6, legend: 'never', rightGap: 8, highlightCircleSize: 0, animatedZooms: false,
       includeZero: true, axisLabelFontSize: 12, dateWindow: this.view.range.map((t) => t / 1e9), interactionModel: {},
       gridLineColor: styleColour('faint'), axisLineColor: styleColour('line'),
@@ -258,6 +261,7 @@ class UnusedChart {
         y: {ticker: bytesTicker, axisLabelWidth: 62},
       },
     });
+    document.getElementById('unused-legend').replaceChildren(...unusedAreas.map((area) => legendEntry(area.name, area.colour)));
     this.place.setAttribute('aria-label', `Memory of ${pool.name} that is reserved and not held, over time`);
   }
 

@@ -56,6 +56,7 @@ function showPeaks(process) {
   for (const peak of process.peaks) {
     place.append(element('h3', peak.title));
     for (const holding of peak.holdings) place.append(holdingTable(holding));
+    if (peak.words) place.append(element('p', peak.words, 'quiet'));
   }
   if (process.peaks.length === 0) place.append(element('p', 'No pool told what it held.', 'quiet'));
 }
