@@ -149,7 +149,7 @@ TEST_F(ReplayMeasure, TablesFitTheTerminalWhateverTheFiguresAre) {
   const replay::Setup setup{"simulated", gib(1), 3};
   for (const std::string& text :
        {replay::results_text(results, setup), replay::summary_text(results, setup),
-        replay::breakdown_text(results)}) {
+        replay::breakdown_text(results, setup)}) {
     std::string tables;  // a path is not broken
     for (const std::string& line : lines_of_text(text)) {
       if (!line.starts_with(long_name.name)) tables += line + "\n";
@@ -157,7 +157,7 @@ TEST_F(ReplayMeasure, TablesFitTheTerminalWhateverTheFiguresAre) {
     EXPECT_LE(widest_line(tables), 100U) << tables;
   }
   EXPECT_THAT(replay::summary_text(results, setup, true), HasSubstr("  " + std::string(255, 'n')));
-  expect_legend_of(replay::breakdown_text(results), "trace");
+  expect_legend_of(replay::breakdown_text(results, setup), "trace");
 }
 
 TEST_F(ReplayMeasure, TheSummaryIsOneTableOfPoolsAndTraces) {
@@ -250,18 +250,47 @@ TEST_F(ReplayMeasure, AdviceIsTheVariablesAndTheReason) {
                                                                  .equal = {},
                                                                  .second = {}},
                         .variables = {"WEIR_POOL=naive", "WEIR_POOL=round"}};
-  EXPECT_EQ(replay::advice_text(advice),
+  const replay::Setup lags{"simulated", gib(1), 3};
+  EXPECT_EQ(replay::advice_text(advice, lags),
             "recommended: WEIR_POOL=round\n"
             "  reserves 1.250 x the peak requested; 300 ns an operation: 100 its own, and 0.0100 "
-            "driver calls of\n    20 us\n");
+            "driver calls of\n    20 us\n"
+            "  for --lag 3: the device is so many allocations and frees behind the program\n");
+  EXPECT_THAT(replay::advice_text(advice, {"simulated", gib(1), 0}),
+              AllOf(HasSubstr("\n  for --lag 0: the device is done with memory once it is freed"),
+                    HasSubstr("compare with --lag 30 and --lag 200")));
   advice.recommendation->equal = {{.candidate = 0}};
-  EXPECT_THAT(replay::advice_text(advice),
-              EndsWith("\n  equal, within the difference of two timings: WEIR_POOL=naive\n"));
+  EXPECT_THAT(replay::advice_text(advice, lags),
+              HasSubstr("\n  equal, within the difference of two timings: WEIR_POOL=naive\n"));
   const Json json = Json::parse(replay::results_json({}, {"simulated", gib(1), 0}, advice));
   EXPECT_EQ(json.at("recommendation").at("equal").at(0).at("variables"), "WEIR_POOL=naive");
   advice.recommendation.reset();
-  EXPECT_EQ(replay::advice_text(advice),
+  EXPECT_EQ(replay::advice_text(advice, lags),
             "recommended: none, since no pool completed every trace\n");
+}
+
+TEST_F(ReplayMeasure, APoolThatTakesTheWholeDeviceDoesNotChooseTheUnitOfABreakdown) {
+  auto results = replay::measure_all(traces_, candidates_, {.capacity = gib(1), .search = false});
+  results.resize(1);
+  const auto breakdown = [](Bytes reserved) {
+    return replay::Breakdown{.operation = 1,
+                             .page = mib(2),
+                             .reserved = reserved,
+                             .requested = kib(24),
+                             .rounding = kib(8),
+                             .page_ends = {},
+                             .holes = {},
+                             .whole_pages = reserved - kib(32)};
+  };
+  results[0].measured[0].breakdown = breakdown(kib(64));
+  results[0].measured[1].breakdown = breakdown(gib(1));
+  for (const bool wide : {false, true}) {
+    const std::string text = replay::breakdown_text(results, {"simulated", gib(1), 0}, wide);
+    EXPECT_THAT(text, HasSubstr("at its peak, in KiB"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("naive +[0-9 ]*64[ /].* 32"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("unpooled +[0-9 ]*all +24.* rest\n"));
+    EXPECT_THAT(text, HasSubstr("reserved: all of it (all:"));
+  }
 }
 
 }  // namespace

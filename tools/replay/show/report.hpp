@@ -39,9 +39,10 @@ struct Advice {
 [[nodiscard]] std::string summary_text(std::span<const TraceResults> results, const Setup& setup,
                                        bool wide = false);
 /// Returns a table for every breakdown, all sizes in one unit; empty if there is none.
-[[nodiscard]] std::string breakdown_text(std::span<const TraceResults> results, bool wide = false);
-/// Returns the advice as a paragraph.
-[[nodiscard]] std::string advice_text(const Advice& advice);
+[[nodiscard]] std::string breakdown_text(std::span<const TraceResults> results, const Setup& setup,
+                                         bool wide = false);
+/// Returns the advice as a paragraph, and for which lag it holds.
+[[nodiscard]] std::string advice_text(const Advice& advice, const Setup& setup);
 /// Returns the same figures as JSON: sizes in bytes, shares from 0 to 1.
 [[nodiscard]] std::string results_json(std::span<const TraceResults> results, const Setup& setup,
                                        const std::optional<Advice>& advice = {});

@@ -36,10 +36,11 @@ std::string times(Bytes bytes, Bytes peak) {
              : format_number(static_cast<double>(bytes.count) / static_cast<double>(peak.count), 3);
 }
 
+constexpr std::uint64_t kManyPeaks = 16;
+
 /// Returns whether the subject took the whole device, whatever the trace needs. Some subjects take
 /// all memory in a few units of their own size.
 bool is_all(Bytes reserved, Bytes peak, Bytes capacity) {
-  constexpr std::uint64_t kManyPeaks = 16;
   return reserved.count >= capacity.count / 16 * 15 && capacity.count / kManyPeaks >= peak.count;
 }
 
@@ -196,6 +197,7 @@ struct BreakdownRow {
   std::string trace;
   std::string pool;
   Breakdown breakdown;
+  bool takes_all = false;  ///< the whole device, whatever the trace needs
 };
 
 struct ShownPart {
@@ -211,28 +213,59 @@ constexpr std::array kShownParts{
     ShownPart{"holes", "free, between live blocks", &Breakdown::holes},
     ShownPart{"whole pages", "free, on pages with nothing live", &Breakdown::whole_pages}};
 
+/// Returns the size of a part; nothing for what a row that takes the whole device has of it beyond
+/// the trace: that would decide the unit of all rows.
+std::optional<Bytes> size_of(const BreakdownRow& row, const ShownPart& part, Bytes capacity) {
+  const Bytes bytes = row.breakdown.*part.bytes;
+  if (row.takes_all && bytes.count >= capacity.count / kManyPeaks) return std::nullopt;
+  return bytes;
+}
+
 /// Adds the parts in one unit, because they add up. Returns the unit.
-std::string add_parts(ReportTable& table, const std::vector<BreakdownRow>& rows, bool wide) {
+std::string add_parts(ReportTable& table, const std::vector<BreakdownRow>& rows, Bytes capacity,
+                      bool wide) {
   std::vector<std::optional<Bytes>> all;
   for (const ShownPart& part : kShownParts) {
-    for (const BreakdownRow& row : rows) all.emplace_back(row.breakdown.*part.bytes);
+    for (const BreakdownRow& row : rows) all.push_back(size_of(row, part, capacity));
   }
   const UnitColumn column = in_one_unit(all);
+  const bool any_takes_all = std::ranges::any_of(rows, &BreakdownRow::takes_all);
   std::size_t at = 0;
   for (const ShownPart& part : kShownParts) {
-    table.numbers({part.heading, part.meaning}, cells_of(rows, [&](const BreakdownRow& row) {
-                    const auto bytes = static_cast<double>((row.breakdown.*part.bytes).count);
-                    const auto page = static_cast<double>(row.breakdown.page.count);
-                    return column.cells[at++] +
-                           (wide ? " / " + format_number(bytes / page, 1) : std::string());
-                  }));
+    const bool first = &part == kShownParts.data();
+    table.numbers(
+        {part.heading,
+         std::string(part.meaning) +
+             (first && any_takes_all ? " (all: takes the whole device; rest: most of that)" : "")},
+        cells_of(rows, [&](const BreakdownRow& row) -> std::string {
+          const std::size_t cell = at++;
+          if (!all[cell]) return first ? "all" : "rest";
+          const auto bytes = static_cast<double>(all[cell]->count);
+          const auto page = static_cast<double>(row.breakdown.page.count);
+          return column.cells[cell] +
+                 (wide ? " / " + format_number(bytes / page, 1) : std::string());
+        }));
   }
   return column.unit;
 }
 
+/// Returns for which lag the advice holds, and what to pass for a program that runs ahead.
+std::string lag_text(std::uint64_t lag) {
+  if (lag == 0) {
+    return wrapped(
+        "  for --lag 0: the device is done with memory once it is freed; if the program runs ahead "
+        "of the device, more memory is held: compare with --lag 30 and --lag 200, the allocations "
+        "and frees that the device is behind",
+        4);
+  }
+  return wrapped("  for --lag " + std::to_string(lag) +
+                     ": the device is so many allocations and frees behind the program",
+                 4);
+}
+
 }  // namespace
 
-std::string advice_text(const Advice& advice) {
+std::string advice_text(const Advice& advice, const Setup& setup) {
   if (!advice.recommendation) return "recommended: none, since no pool completed every trace\n";
   const Recommendation& found = *advice.recommendation;
   std::string text =
@@ -247,7 +280,7 @@ std::string advice_text(const Advice& advice) {
   if (found.second) {
     text += "second best: " + advice.variables[found.second->candidate] + "\n" + why(*found.second);
   }
-  return text;
+  return text + lag_text(setup.lag);
 }
 
 std::string setup_text(const Setup& setup) {
@@ -295,12 +328,16 @@ std::string results_text(std::span<const TraceResults> results, const Setup& set
   return text;
 }
 
-std::string breakdown_text(std::span<const TraceResults> results, bool wide) {
+std::string breakdown_text(std::span<const TraceResults> results, const Setup& setup, bool wide) {
   std::vector<BreakdownRow> rows;
   for (const TraceResults& result : results) {
     for (const Measured& measured : result.measured) {
       if (!measured.breakdown) continue;
-      rows.push_back({short_name(result.trace->name), measured.subject, *measured.breakdown});
+      const Bytes reserved = measured.breakdown->reserved;
+      rows.push_back({.trace = short_name(result.trace->name),
+                      .pool = measured.subject,
+                      .breakdown = *measured.breakdown,
+                      .takes_all = is_all(reserved, result.peak_requested, setup.capacity)});
     }
   }
   if (rows.empty()) return "";
@@ -312,7 +349,7 @@ std::string breakdown_text(std::span<const TraceResults> results, bool wide) {
   table.numbers(
       {"operation", "after which it was so", Shown::kWide},
       cells_of(rows, [](const auto& row) { return std::to_string(row.breakdown.operation); }));
-  const std::string unit = add_parts(table, rows, wide);
+  const std::string unit = add_parts(table, rows, setup.capacity, wide);
   const std::string pages = "pages of " + format_bytes(rows.back().breakdown.page);
   return "where the reserved memory was at its peak, in " + unit +
          (wide ? " / in " + pages : ", on " + pages) + "\n\n" + table.format(wide);

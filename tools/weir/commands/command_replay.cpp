@@ -122,9 +122,9 @@ std::string text_of(const std::vector<replay::TraceResults>& results, const repl
                     const ReplayFlags& flags, const std::optional<replay::Advice>& advice) {
   std::string text = flags.summary ? replay::summary_text(results, setup, flags.wide)
                                    : replay::results_text(results, setup, flags.wide);
-  const std::string breakdown = replay::breakdown_text(results, flags.wide);
+  const std::string breakdown = replay::breakdown_text(results, setup, flags.wide);
   if (!breakdown.empty()) text += "\n" + breakdown;
-  if (advice) text += "\n" + advice_text(*advice);
+  if (advice) text += "\n" + advice_text(*advice, setup);
   return text;
 }
 
