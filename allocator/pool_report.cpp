@@ -11,12 +11,15 @@
 namespace weir {
 namespace {
 
+std::string text_of(const MemoryHolder& holder) {
+  return holder.label + ": " + format_bytes(holder.bytes) + " in " + std::to_string(holder.blocks) +
+         (holder.blocks == 1 ? " block" : " blocks");
+}
+
+/// Returns them in one line.
 std::string text_of(const std::vector<MemoryHolder>& holders) {
   std::string text;
-  for (const MemoryHolder& holder : holders) {
-    text += (text.empty() ? "" : "; ") + holder.label + ": " + format_bytes(holder.bytes) + " in " +
-            std::to_string(holder.blocks) + (holder.blocks == 1 ? " block" : " blocks");
-  }
+  for (const MemoryHolder& holder : holders) text += (text.empty() ? "" : "; ") + text_of(holder);
   return text.empty() ? "none" : text;
 }
 
@@ -83,7 +86,8 @@ std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) 
         "\n  the budget is this process's part of a shared one, which had no more "
         "(WEIR_SHARE_FLOOR: what it always has)";
   }
-  text += "\n  biggest holders: " + text_of(figures.holders);
+  text += std::string("\n  biggest holders:") + (figures.holders.empty() ? " none" : "");
+  for (const MemoryHolder& holder : figures.holders) text += "\n    " + text_of(holder);
   if (attempt.block.count == 0) return text + "\n  no stage was tried";
   const std::string none =
       kind_.splits ? "no cached piece that holds it" : "no cached block of this size";

@@ -42,8 +42,9 @@ TEST_F(PoolReport, NamesWhatWasAskedAndWhereThePoolStands) {
   EXPECT_THAT(report,
               HasSubstr("reserved 52 KiB = allocated 28 KiB + awaiting 16 KiB + cached 8 KiB"));
   EXPECT_THAT(report, HasSubstr("largest free block 8 KiB"));
-  EXPECT_THAT(report, HasSubstr("weights: 24 KiB in 2 blocks; staged (freed, awaiting the device): "
-                                "16 KiB in 1 block; inputs: 4 KiB in 1 block"));
+  EXPECT_THAT(report, HasSubstr("\n  biggest holders:\n    weights: 24 KiB in 2 blocks\n"
+                                "    staged (freed, awaiting the device): 16 KiB in 1 block\n"
+                                "    inputs: 4 KiB in 1 block\n"));
   EXPECT_THAT(report, Not(HasSubstr("scratch")));
 }
 
@@ -125,6 +126,7 @@ TEST_F(PoolReport, SaysSoWhenNoBlockCanBeThatLarge) {
 
 TEST_F(PoolReport, HoldersAreTheBiggestFirstAndCutToFit) {
   EXPECT_EQ(pool.holders(5), "none");
+  EXPECT_THAT(failure(kib(128)), HasSubstr("\n  biggest holders: none\n"));
   (void)pool.allocate(kib(4), a);
   (void)pool.allocate(kib(8), a, "a label that is longer than thirty-one characters");
   EXPECT_EQ(pool.holders(1), "a label that is longer than thi: 8 KiB in 1 block");

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "allocator/base/error.hpp"
+#include "tools/program/further_reading.hpp"
 
 namespace weir {
 
@@ -16,6 +17,14 @@ int exit_code(Outcome outcome, bool diverged) {
       return exit_code(Cancelled(""));
   }
   return 1;
+}
+
+void say_out_of_memory(const std::string& report) {
+  if (report.empty()) return;
+  const std::string page =
+      further_reading({.name = "", .page = "docs/out-of-memory.md"}, folder_of_program());
+  std::fprintf(stderr, "weir-train: %s\n%s", report.c_str(),
+               page.empty() ? "" : ("  more: " + page + "\n").c_str());
 }
 
 void say_diverged(bool diverged) {

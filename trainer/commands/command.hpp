@@ -27,6 +27,8 @@ struct Command {
 
 /// Returns the exit code for this outcome.
 [[nodiscard]] int exit_code(Outcome outcome, bool diverged = false);
+/// Prints a report of a lack of memory to standard error, if there is one, and where to read more.
+void say_out_of_memory(const std::string& report);
 /// Prints to standard error if training diverged.
 void say_diverged(bool diverged);
 

@@ -64,7 +64,7 @@ class PredictCommand {
     bar.clear();
     result.recording = recording.finish();
     const int print_error = json_.replaces_table() ? 0 : print(format_predict(settings, result));
-    if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
+    say_out_of_memory(result.report);
     if (json) json->commit(predict_json(settings, result));
     require_printed(print_error);
     return exit_code(result.outcome);

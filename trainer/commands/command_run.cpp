@@ -69,7 +69,7 @@ class RunCommand {
     bar.clear();
     result.recording = recording.finish();
     const int print_error = json_.replaces_table() ? 0 : print(format_run(settings, result));
-    if (!result.report.empty()) std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
+    say_out_of_memory(result.report);
     say_diverged(diverged(result));
     write_files(save.get(), json.get(), settings, result);
     require_printed(print_error);

@@ -236,9 +236,7 @@ class WideCommand {
     const WideTimeline timeline = read_wide_timeline(result);
     const int print_error =
         json_.replaces_table() ? 0 : print(format_wide(settings, result, timeline, wide_));
-    if (!result.run.report.empty()) {
-      std::fprintf(stderr, "weir-train: %s\n", result.run.report.c_str());
-    }
+    say_out_of_memory(result.run.report);
     say_diverged(diverged(result.run));
     say_of_checkpoint(settings, result);
     if (outputs.json) outputs.json->commit(wide_json(settings, result, timeline));

@@ -20,7 +20,7 @@ void predict_with_resources(TrainResult& result, const PredictSettings& settings
   Reader& reader = resources.add_reader(shape, ordered_source(images, shape.rows));
   Watch watch(resources);
   result.testing = true;
-  until_out_of_memory(result, [&] {
+  until_out_of_memory(result, settings.train, [&] {
     Mlp model(resources.operations(), settings.weights.widths, settings.weights.parameters);
     resources.scheduler().wait_all();
     watch.start();
@@ -70,7 +70,8 @@ TrainResult predict(const PredictSettings& settings, const TrainHooks& hooks) {
   TrainResult result;
   result.testing = true;
   // not even one batch's inputs fit
-  until_out_of_memory(result, [&] { predict_with_resources(result, settings, hooks); });
+  until_out_of_memory(result, settings.train,
+                      [&] { predict_with_resources(result, settings, hooks); });
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include "allocator/base/error.hpp"
 #include "scheduler/device/device_kind.hpp"
 #include "tools/program/median.hpp"
+#include "trainer/run/remedy.hpp"
 #include "trainer/run/start_blas.hpp"
 
 namespace weir {
@@ -142,12 +143,17 @@ void Watch::stop(TrainResult& result) {
   result.idle_share = 1 - seconds(resources_.busy() - busy_before_) / result.seconds;
 }
 
-void until_out_of_memory(TrainResult& result, const std::function<void()>& work) {
+void until_out_of_memory(TrainResult& result, const TrainSettings& settings,
+                         const std::function<void()>& work) {
   try {
     work();
   } catch (const OutOfMemory& error) {
     result.outcome = Outcome::kOutOfMemory;
     result.report = error.what();
+    const std::string remedy = remedy_for(
+        error.figures(),
+        {.policy = settings.policy.policy.value, .batches = result.batches + result.test_batches});
+    if (!remedy.empty()) result.report += "\n  what helps: " + remedy;
   }
 }
 

@@ -133,7 +133,9 @@ class HostTimes {
   std::vector<double> times_;
 };
 
-/// Runs `work`. If it runs out of memory, notes that in `result`.
-void until_out_of_memory(TrainResult& result, const std::function<void()>& work);
+/// Runs `work`. If it runs out of memory, notes that in `result`: the report, and what helps under
+/// these settings.
+void until_out_of_memory(TrainResult& result, const TrainSettings& settings,
+                         const std::function<void()>& work);
 
 }  // namespace weir

@@ -123,7 +123,7 @@ void run_with_resources(TrainResult& result, const TrainSettings& settings,
   RunResources resources(settings);
   const std::unique_ptr<Feed> feed = make_feed(resources, settings);
   Watch watch(resources);
-  until_out_of_memory(result, [&] {
+  until_out_of_memory(result, settings, [&] {
     Mlp model(resources.operations(), settings.widths, settings.seed.value);
     run_batches(result, resources, *feed, model, settings, hooks, watch);
     if (settings.data != nullptr && result.outcome == Outcome::kFinished) {
@@ -141,7 +141,7 @@ TrainResult train(const TrainSettings& settings, const TrainHooks& hooks) {
   settings.validate();
   TrainResult result;
   // not even one batch's inputs fit
-  until_out_of_memory(result, [&] { run_with_resources(result, settings, hooks); });
+  until_out_of_memory(result, settings, [&] { run_with_resources(result, settings, hooks); });
   return result;
 }
 

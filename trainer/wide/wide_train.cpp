@@ -388,9 +388,9 @@ WideResult train_wide(const WideSettings& settings, const WideHooks& hooks) {
   WideResult result;
   result.parameters = parameter_count(settings.widths());
   // not even the workspace fits
-  until_out_of_memory(result.run, [&] {
+  until_out_of_memory(result.run, settings.train, [&] {
     WideRun run(settings, hooks, result);
-    until_out_of_memory(result.run, [&] {
+    until_out_of_memory(result.run, settings.train, [&] {
       try {
         run.run();
       } catch (const Cancelled&) {  // before the first batch

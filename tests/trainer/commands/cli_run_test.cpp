@@ -214,6 +214,10 @@ TEST(Cli, UnboundedInATightBudgetRunsOutWithExit3AndTheReport) {
   for (const char* part : {"48 MiB", "allocated", "awaiting", "cached", "inputs"}) {
     EXPECT_NE(child.err.find(part), std::string::npos) << part << " is missing:\n" << child.err;
   }
+  EXPECT_NE(child.err.find("\n  what helps: --policy throttled: "), std::string::npos) << child.err;
+  EXPECT_NE(child.err.find("\n  more: docs/out-of-memory.md in the source tree\n"),
+            std::string::npos)
+      << child.err;
 }
 
 TEST(Cli, BackstopAndBarrierFinishInATightBudget) {
@@ -233,7 +237,10 @@ TEST(Cli, ABatchThatCannotFitAtAllFailsWithExit3AndTheReport) {
       SCOPED_TRACE(std::string(policy) + " at " + budget);
       const auto r = figures_of({"run", "--policy", policy, "--budget", budget}, 3);
       EXPECT_EQ(r["outcome"], "out of memory in batch 1");
-      EXPECT_NE(r["report"].get<std::string>().find("budget"), std::string::npos);
+      const auto report = r["report"].get<std::string>();
+      EXPECT_NE(report.find("\n  what helps: a larger --budget, or a smaller --batch-size: "),
+                std::string::npos)
+          << report;
     }
   }
   figures_of({"run", "--batch-size", "1000000000"}, 3);
