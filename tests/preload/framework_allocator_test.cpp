@@ -74,13 +74,13 @@ TEST(FrameworkAllocator, WhatTheUserSetForAFrameworkStays) {
 }
 
 TEST(FrameworkAllocator, TheLineSaysWhatEachModeCostsAndGains) {
-  EXPECT_EQ(framework({}).line,
-            "allocator framework: frameworks keep their own caches and all their features; Weir "
-            "serves the caches' segments and does not see single tensors (--allocator async: each "
-            "tensor in stream order)");
+  EXPECT_EQ(
+      framework({}).line,
+      "allocator: frameworks keep their own caches, which Weir serves (--allocator async: each "
+      "tensor)");
   EXPECT_EQ(
       async({}).line,
-      "allocator async: PyTorch, JAX and TensorFlow ask Weir for each tensor in stream "
+      "allocator: PyTorch, JAX and TensorFlow ask Weir for each tensor in stream "
       "order, and no cache keeps freed memory; PyTorch then has no "
       "torch.compile(mode=\"reduce-overhead\") or other CUDA-graph trees, no MemPool, no "
       "tensors shared between processes, no memory snapshot or history (--torch off has them)");
@@ -90,7 +90,7 @@ TEST(FrameworkAllocator, TheLineSaysWhatTheUsersVariablesHaveInForce) {
   const Set stream_order{{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}};
   EXPECT_THAT(
       framework(stream_order).line,
-      AllOf(StartsWith("allocator framework: "),
+      AllOf(StartsWith("allocator: "),
             HasSubstr("; by PYTORCH_CUDA_ALLOC_CONF PyTorch requests each tensor in stream order"),
             HasSubstr(kLacks)));
   EXPECT_EQ(async(stream_order).line, async({}).line) << "as the mode has it";
@@ -109,14 +109,14 @@ TEST(FrameworkAllocator, TheLineSaysWhatTheUsersVariablesHaveInForce) {
 
 TEST(FrameworkAllocator, AsyncPromisesNothingOfAFrameworkThatTheUserSetOtherwise) {
   const std::string torch = async({{"PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64"}}).line;
-  EXPECT_THAT(torch, StartsWith("allocator async: JAX and TensorFlow ask Weir"));
+  EXPECT_THAT(torch, StartsWith("allocator: JAX and TensorFlow ask Weir"));
   EXPECT_THAT(torch, HasSubstr("; by PYTORCH_CUDA_ALLOC_CONF PyTorch keeps its own cache"));
   EXPECT_THAT(torch, Not(HasSubstr(kLacks)));
   EXPECT_THAT(async({{"PYTORCH_CUDA_ALLOC_CONF", "backend:native"},
                      {"XLA_PYTHON_CLIENT_ALLOCATOR", "bfc"},
                      {"TF_GPU_ALLOCATOR", "mine"}})
                   .line,
-              AllOf(StartsWith("allocator async: nothing to set: your variables decide; "),
+              AllOf(StartsWith("allocator: nothing to set: your variables decide; "),
                     HasSubstr("JAX keeps its own cache"),
                     HasSubstr("by TF_GPU_ALLOCATOR TensorFlow allocates as this setting says")));
 }
@@ -144,10 +144,9 @@ FrameworkAllocator with_plugs(AllocatorMode mode, TorchWay torch, const Set& set
 TEST(FrameworkAllocator, TheLineNamesTheVersionsThatHaveAPlug) {
   EXPECT_EQ(
       with_plugs(AllocatorMode::kFramework, TorchWay::kPlug, {}).line,
-      "allocator framework: PyTorch 2.9 and 2.15 take each tensor from Weir and keep their "
-      "features (--torch off: PyTorch's own cache); other versions and frameworks keep their own "
-      "caches and all their features; Weir serves the caches' segments and does not see single "
-      "tensors (--allocator async: each tensor in stream order)");
+      "allocator: PyTorch 2.9 and 2.15 take each tensor from Weir (--torch off: PyTorch's own "
+      "cache); other versions and frameworks keep their own caches, which Weir serves "
+      "(--allocator async: each tensor)");
   EXPECT_THAT(with_plugs(AllocatorMode::kFramework, TorchWay::kPlug, {}).variables, IsEmpty());
   EXPECT_EQ(with_plugs(AllocatorMode::kFramework, TorchWay::kOff, {}).line, framework({}).line);
   EXPECT_EQ(
@@ -157,7 +156,7 @@ TEST(FrameworkAllocator, TheLineNamesTheVersionsThatHaveAPlug) {
   EXPECT_THAT(
       choose_allocator({AllocatorMode::kFramework, TorchWay::kPlug, {"2.15"}}, environment_of({}))
           .line,
-      HasSubstr(": PyTorch 2.15 takes each tensor from Weir and keeps its features ("));
+      HasSubstr(": PyTorch 2.15 takes each tensor from Weir (--torch off"));
 }
 
 TEST(FrameworkAllocator, TheTorchWayIsOfPyTorchAlone) {
@@ -166,18 +165,18 @@ TEST(FrameworkAllocator, TheTorchWayIsOfPyTorchAlone) {
               UnorderedElementsAre(Variable{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"},
                                    Variable{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}));
   EXPECT_THAT(stream_order.line,
-              AllOf(StartsWith("allocator framework: PyTorch asks Weir for each tensor in stream"),
+              AllOf(StartsWith("allocator: PyTorch asks Weir for each tensor in stream"),
                     HasSubstr(kLacks), HasSubstr("; other frameworks keep their own caches")));
   const auto plugged = with_plugs(AllocatorMode::kAsync, TorchWay::kPlug, {});
   EXPECT_THAT(plugged.variables, Not(Contains(of_name("PYTORCH_ALLOC_CONF"))));
   EXPECT_THAT(plugged.variables, Contains(of_name("TF_GPU_ALLOCATOR")));
   EXPECT_EQ(
       plugged.line,
-      "allocator async: PyTorch 2.9 and 2.15 take each tensor from Weir and keep their features "
+      "allocator: PyTorch 2.9 and 2.15 take each tensor from Weir "
       "(--torch off: PyTorch's own cache); JAX and TensorFlow ask Weir for each tensor in stream "
       "order, and no cache keeps freed memory; other versions of PyTorch keep their own cache");
   EXPECT_THAT(with_plugs(AllocatorMode::kAsync, TorchWay::kOff, {}).line,
-              AllOf(StartsWith("allocator async: JAX and TensorFlow ask Weir"),
+              AllOf(StartsWith("allocator: JAX and TensorFlow ask Weir"),
                     HasSubstr("; PyTorch keeps its own cache"), Not(HasSubstr(kLacks))));
 }
 

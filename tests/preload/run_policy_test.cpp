@@ -39,7 +39,7 @@ TEST(RunEnvironment, SetsNothingForFrameworksUnlessAsked) {
   EXPECT_THAT(prepared.variables, UnorderedElementsAre(Variable{"LD_PRELOAD", "/lib/libweir.so"},
                                                        Variable{"WEIR_SUMMARY", "/tmp/x/%p.json"},
                                                        Variable{"WEIR_CHECKED", "1"}));
-  EXPECT_THAT(prepared.allocator, StartsWith("allocator framework: "));
+  EXPECT_THAT(prepared.allocator, StartsWith("allocator: frameworks keep"));
 }
 
 TEST(RunEnvironment, HasTheVariablesOfTheAllocatorThatIsAskedFor) {
@@ -48,7 +48,7 @@ TEST(RunEnvironment, HasTheVariablesOfTheAllocatorThatIsAskedFor) {
   const Prepared prepared = environment_for(preload, environment_of({}));
   EXPECT_THAT(prepared.variables, Contains(named("LD_PRELOAD")));
   EXPECT_THAT(prepared.variables, Contains(Variable{"TF_GPU_ALLOCATOR", "cuda_malloc_async"}));
-  EXPECT_THAT(prepared.allocator, StartsWith("allocator async: "));
+  EXPECT_THAT(prepared.allocator, StartsWith("allocator: PyTorch, JAX and"));
 }
 
 TEST(RunEnvironment, PreloadsBeforeWhatIsPreloadedAlready) {
@@ -116,6 +116,19 @@ TEST(RunSignals, TheChildsOwnAreNotHandedBack) {
   EXPECT_EQ(respond(SIGTSTP, SI_USER, kChild, kChild), Response{});
 }
 
+/// A summary of a program that ran ahead: 80 MiB allocated, 370 MiB held, 380 MiB reserved.
+preload::Summary run_ahead_summary() {
+  preload::Summary summary;
+  summary.policy = "throttled";
+  preload::DeviceSummary device;
+  device.pool.allocated.peak = mib(80);
+  device.pool.awaiting.peak = mib(300);
+  device.pool.held.peak = mib(370);
+  device.pool.reserved.peak = mib(380);
+  summary.devices.push_back(device);
+  return summary;
+}
+
 TEST(RunReport, SaysWhyThereIsNoSummary) {
   EXPECT_THAT(remarks({}, {}),
               ElementsAre(Remark{
@@ -127,38 +140,47 @@ TEST(RunReport, SaysWhyThereIsNoSummary) {
                                  "write one"}));
 }
 
-TEST(RunReport, ASummaryIsInThreeLinesThatEndInAdvice) {
+TEST(RunReport, ASummaryIsInThreeLinesAndOneOfAdvice) {
   preload::Summary summary = sample_summary();
   summary.devices.resize(1);
   preload::DeviceSummary& device = summary.devices.front();
-  device.pool.allocated.peak = mib(90);
+  device.pool.allocated.peak = device.pool.held.peak = mib(90);
   device.pool.reserved.peak = mib(200);
   EXPECT_EQ(
       brief(summary),
       "weir: process 4242, /usr/bin/python3: pool round, policy throttled\n"
       "  device 0: peak allocated 90 MiB, reserved 200 MiB of the budget 12 GiB, 75.0% served "
       "by Weir\n"
-      "  waited 156 times, 10.320 s in all; 27 requests failed; try --pool best_fit: "
-      "fragmentation is 55.0%\n");
+      "  waited 156 times, 10.320 s in all; 27 requests failed\n"
+      "  try --pool best_fit: fragmentation is 55.0%\n");
 }
 
-TEST(RunReport, AdviceFollowsFromTheFigures) {
-  preload::DeviceSummary device = testing::sample_device(0);
-  const auto set = [&](Bytes allocated, Bytes reserved, std::uint64_t failures) {
-    device.pool.allocated.peak = allocated;
-    device.pool.reserved.peak = reserved;
-    device.pool.failures = failures;
-  };
-  set(mib(45), mib(100), 0);
-  EXPECT_EQ(advice(device, "naive"), "--pool best_fit: fragmentation is 55.0%");
-  EXPECT_EQ(advice(device, "best_fit"), "--pool paged: fragmentation is 55.0%");
-  EXPECT_EQ(advice(device, "paged"), "") << "there is no better one";
-  set(mib(91), mib(100), 0);
-  EXPECT_EQ(advice(device, "naive"), "") << "below what is called severe";
-  set(kib(4), mib(2), 0);
-  EXPECT_EQ(advice(device, "naive"), "") << "the driver's own rounding";
-  set(mib(91), mib(100), 3);
-  EXPECT_THAT(advice(device, "naive"), HasSubstr("larger --budget"));
+TEST(RunReport, ALineSaysWhatAwaitedTheDevice) {
+  preload::Summary summary = run_ahead_summary();
+  EXPECT_THAT(brief(summary),
+              HasSubstr("\n  awaiting the device: at most 300 MiB, freed but still used by queued "
+                        "work\n  waited"));
+  summary.devices.front().pool.held.peak = mib(90);
+  EXPECT_THAT(brief(summary), Not(HasSubstr("awaiting")));
+}
+
+TEST(RunReport, AHintIsSaidOnlyWhereThereIsNoSummary) {
+  const auto all = remarks({.exit_code = 1}, {}, "the hint");
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[1], (Remark{LogLevel::kWarn, "the hint"}));
+  Collected collected;
+  collected.summaries.push_back({sample_summary(), {}});
+  EXPECT_THAT(remarks({}, collected, "the hint"), IsEmpty());
+}
+
+TEST(RunReport, SaysThatNoBatchWasMarkedForAPolicy) {
+  Collected collected;
+  collected.summaries.push_back({run_ahead_summary(), {}});
+  collected.summaries.front().summary.policy = "barrier";
+  EXPECT_THAT(remarks({}, collected),
+              ElementsAre(Remark{LogLevel::kWarn,
+                                 "no batch was marked, so policy barrier held nothing back "
+                                 "(--batch-range marks batches)"}));
 }
 
 TEST(RunReport, IsSilentWhereThereIsASummary) {

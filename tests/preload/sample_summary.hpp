@@ -21,7 +21,7 @@ namespace weir::testing {
   device.pool.awaiting = gauge(4);
   device.pool.cached = gauge(6);
   device.pool.reserved = {.current = mib(5), .peak = mib(128)};
-  device.pool.held = gauge(8);
+  device.pool.held = {.current = mib(4), .peak = mib(112)};
   device.pool.budget = gib(11) + Bytes{base};
   device.pool.hits = 21;
   device.pool.misses = 22;

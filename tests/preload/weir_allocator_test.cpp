@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "support/joined_lines.hpp"
+#include "support/table_checks.hpp"
 #include "weir_process.hpp"
 
 namespace weir::testing {
@@ -70,23 +72,49 @@ TEST(WeirAllocator, TheLineNamesThePlugsThatLieBesideTheLibrary) {
   write_file(folder.file("libweir_torch_2.15.so"), "");
   write_file(folder.file("libweir_torch_2.9.so"), "");
   const Words flags{"--library", folder.file("libweir.so")};
-  EXPECT_THAT(
-      run_weir(run_words(flags, {})).err,
-      StartsWith("weir: allocator framework: PyTorch 2.9 and 2.15 take each tensor from Weir"));
+  EXPECT_THAT(run_weir(run_words(flags, {})).err,
+              StartsWith("weir: allocator: PyTorch 2.9 and 2.15 take each tensor from Weir"));
   EXPECT_THAT(run_weir({"info"}, {{"WEIR_LIBRARY", folder.file("libweir.so")}}).out,
-              HasSubstr("\nallocator framework: PyTorch 2.9 and 2.15 take each tensor from Weir"));
+              HasSubstr("\nallocator: PyTorch 2.9 and 2.15 take each tensor from Weir"));
 }
 
 TEST(WeirAllocator, OneLineAtTheStartAlwaysSaysWhichIsInForce) {
   for (const char* level : {"error", "warn", "debug"}) {
     EXPECT_THAT(run_weir(run_words({"--log", level}, {})).err,
-                StartsWith("weir: allocator framework: frameworks keep their own caches"));
+                StartsWith("weir: allocator: frameworks keep their own caches"));
     EXPECT_THAT(run_weir(run_words({"--log", level, "--allocator", "async"}, {})).err,
-                StartsWith("weir: allocator async: PyTorch, JAX and TensorFlow ask Weir"));
+                StartsWith("weir: allocator: PyTorch, JAX and TensorFlow ask Weir"));
   }
   EXPECT_THAT(
-      run_weir(run_words({}, {}), {{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}}).err,
+      joined_lines(
+          run_weir(run_words({}, {}), {{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}}).err,
+          6),
       HasSubstr("; by PYTORCH_CUDA_ALLOC_CONF PyTorch requests each tensor in stream order"));
+}
+
+TEST(WeirAllocator, TheLineIsWrappedAtTheTerminalsWidth) {
+  const std::string whole = run_weir(run_words({"--allocator", "async"}, {})).err;
+  for (const auto& [columns, most] : {std::pair{"60", 60U}, std::pair{"500", 100U}}) {
+    const std::string err =
+        run_weir(run_words({"--allocator", "async"}, {}), {{"COLUMNS", columns}}).err;
+    const std::string line = err.substr(0, err.size() - after_allocator(err).size());
+    EXPECT_LE(widest_line(line), most) << line;
+    EXPECT_EQ(joined_lines(err, 6), joined_lines(whole, 6));
+  }
+}
+
+TEST(WeirAllocator, AProgramOfCudaWithoutAFrameworkIsToldNothingOfThem) {
+  const TemporaryDirectory folder;
+  const std::string program = folder.file("program");
+  const auto err = [&](const char* linked, const Words& flags) {
+    write_file(program, "#!/bin/sh\nexit 0\n# " + std::string(linked) + "\n");
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    return run_weir(run_words(flags, {}, program)).err;
+  };
+  EXPECT_THAT(err("libcudart.so.13", {}), StartsWith("weir: there is no summary"));
+  EXPECT_THAT(err("libcudart.so.13", {"--torch", "off"}), StartsWith(kAllocatorLine));
+  EXPECT_THAT(err("libcudart.so.13 libtorch.so", {}), StartsWith(kAllocatorLine));
+  EXPECT_THAT(err("nothing", {}), StartsWith(kAllocatorLine));
 }
 
 TEST(WeirAllocator, TheLineComesBeforeAllThatTheProgramSays) {

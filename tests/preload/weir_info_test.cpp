@@ -69,7 +69,7 @@ TEST(WeirInfo, NamesEachSettingWithItsSource) {
   expect_setting("allocator", "framework", "default");
   const Finished async = run_weir({"info"}, {{"WEIR_ALLOCATOR", "async"}});
   EXPECT_THAT(async.out, ::testing::ContainsRegex("\nallocator +async +WEIR_ALLOCATOR\n"));
-  EXPECT_THAT(async.out, HasSubstr("\nallocator async: PyTorch, JAX and TensorFlow ask Weir "));
+  EXPECT_THAT(async.out, HasSubstr("\nallocator: PyTorch, JAX and TensorFlow ask Weir "));
   EXPECT_THAT(run_weir({"info"}, {{"WEIR_BUDGET", "6GiB"}}).out,
               ::testing::ContainsRegex("\nbudget +6GiB +WEIR_BUDGET\n"));
 }

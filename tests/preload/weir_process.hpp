@@ -38,8 +38,8 @@ using Words = std::vector<std::string>;
   return ChildProcess(words, {.environment = with_library(std::move(variables))}).wait();
 }
 
-/// The beginning of the default allocator's line, which `weir run` prints first.
-inline constexpr const char* kAllocatorLine = "weir: allocator framework: ";
+/// The beginning of the allocator's line, which `weir run` prints first.
+inline constexpr const char* kAllocatorLine = "weir: allocator: ";
 
 /// Standard error of `weir run` after the allocator's line, which must come first and once.
 [[nodiscard]] inline std::string after_allocator(const std::string& err) {
@@ -47,7 +47,9 @@ inline constexpr const char* kAllocatorLine = "weir: allocator framework: ";
   if (!err.starts_with(kAllocatorLine) || second != std::string::npos) {
     return "the line of the allocator is not there once and first: " + err;
   }
-  return err.substr(err.find('\n') + 1);
+  std::size_t end = err.find('\n') + 1;
+  while (err.compare(end, 6, "      ") == 0) end = err.find('\n', end) + 1;  // it was wrapped
+  return err.substr(end);
 }
 
 }  // namespace weir::testing

@@ -50,8 +50,11 @@ std::string device_text(const DeviceSummary& device) {
   std::string text = line("device " + std::to_string(device.device),
                           format_bytes(device.total) + ", budget " + format_bytes(device.budget));
   text += line("peak allocated", format_bytes(pool.allocated.peak));
+  text += line("peak awaiting the device", format_bytes(pool.awaiting.peak));
   text += line("peak reserved", format_bytes(pool.reserved.peak));
-  text += line("fragmentation", percent(fragmentation(device)));
+  text += line("fragmentation", percent(fragmentation(device)) + ", " +
+                                    percent(fragmentation_of_held(device)) +
+                                    " without what awaited the device");
   text += line("served by Weir", format_bytes(device.served) + " in " +
                                      number_of(device.served_calls, "call") + ", " +
                                      percent(served_share(device)) + " of the device bytes");
@@ -76,6 +79,12 @@ std::string device_text(const DeviceSummary& device) {
   return text;
 }
 
+double unused_share(Bytes reserved, Bytes used) noexcept {
+  if (reserved.count == 0) return 0;
+  return static_cast<double>(minus_or_zero(reserved, used).count) /
+         static_cast<double>(reserved.count);
+}
+
 }  // namespace
 
 double served_share(const DeviceSummary& device) noexcept {
@@ -88,10 +97,11 @@ double served_share(const DeviceSummary& device) noexcept {
 }
 
 double fragmentation(const DeviceSummary& device) noexcept {
-  const Bytes reserved = device.pool.reserved.peak;
-  if (reserved.count == 0) return 0;
-  return static_cast<double>(minus_or_zero(reserved, device.pool.allocated.peak).count) /
-         static_cast<double>(reserved.count);
+  return unused_share(device.pool.reserved.peak, device.pool.allocated.peak);
+}
+
+double fragmentation_of_held(const DeviceSummary& device) noexcept {
+  return unused_share(device.pool.reserved.peak, device.pool.held.peak);
 }
 
 std::string to_text(const Summary& summary) {

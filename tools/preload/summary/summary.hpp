@@ -63,6 +63,9 @@ struct Summary {
 [[nodiscard]] double served_share(const DeviceSummary& device) noexcept;
 /// 1 - peak allocated / peak reserved; 0 if nothing was reserved.
 [[nodiscard]] double fragmentation(const DeviceSummary& device) noexcept;
+/// The same, but freed memory that the device has not passed counts as used: 1 - peak held / peak
+/// reserved.
+[[nodiscard]] double fragmentation_of_held(const DeviceSummary& device) noexcept;
 
 /// Returns a table for people, one figure per line, ending in a newline.
 [[nodiscard]] std::string to_text(const Summary& summary);

@@ -14,12 +14,14 @@
 #include "allocator/base/setting.hpp"
 #include "allocator/base/variables.hpp"
 #include "tools/preload/settings/settings.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/program/temporary_folder.hpp"
 #include "tools/weir/commands/command.hpp"
 #include "tools/weir/commands/run_flags.hpp"
 #include "tools/weir/run/child.hpp"
 #include "tools/weir/run/environment.hpp"
 #include "tools/weir/run/library.hpp"
+#include "tools/weir/run/linked_cuda.hpp"
 #include "tools/weir/run/program.hpp"
 #include "tools/weir/run/remarks.hpp"
 #include "tools/weir/run/signals.hpp"
@@ -27,6 +29,8 @@
 
 namespace weir::cli {
 namespace {
+
+constexpr std::size_t kIndent = 6;  ///< of the lines that continue one: as wide as `weir: `
 
 struct Ran {
   Ended ended;
@@ -54,15 +58,19 @@ std::vector<NamedPath> files_read(const std::string& program, const std::string&
   return files;
 }
 
-/// Runs the program and collects its summaries; their folder is removed afterwards.
-Ran run_program(const Started& started, Preload preload, const Environment& environment) {
+/// Runs the program and collects its summaries; their folder is removed afterwards. Says first
+/// which allocator a framework has, if `names_allocator`.
+Ran run_program(const Started& started, Preload preload, bool names_allocator,
+                const Environment& environment) {
   const BlockedSignals signals;  // first, so that no later signal leaves the folder behind
   const TemporaryFolder folder(environment, "weir-run");
   preload.summary = folder.path() + "/%p.json";
   const Prepared prepared = environment_for(preload, environment);
   // Printed whatever WEIR_LOG says, because nobody would guess it when a framework behaves
   // differently.
-  std::fprintf(stderr, "weir: %s\n", prepared.allocator.c_str());
+  if (names_allocator) {
+    std::fputs(wrapped("weir: " + prepared.allocator, kIndent).c_str(), stderr);
+  }
   const Child child(started.path, started.words, with_variables(environ, prepared.variables),
                     signals);
   const Ended ended = child.wait();
@@ -122,13 +130,20 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
                           files_read(path, preload.library, words));
   SummaryOutput output(json.source, json.value);
 
-  const Ran ran = run_program(started, std::move(preload), environment);
+  const LinkedCuda linked = linked_cuda(path);
+  const bool of_its_own = linked.cuda && !linked.framework;
+  const bool by_default = allocator.source == "default" && torch.source == "default";
+  const Ran ran =
+      run_program(started, std::move(preload), !(of_its_own && by_default), environment);
   (void)std::signal(SIGPIPE, SIG_IGN);  // without a reader, the exit code must still be passed on
   for (const SummaryFile& file : ran.collected.summaries) {
     const std::string text = flags.details() ? to_text(file.summary) : brief(file.summary);
     std::fputs(text.c_str(), stderr);
   }
-  for (const Remark& remark : remarks(ran.ended, ran.collected)) log(remark.level, remark.text);
+  const std::string hint = no_cuda_hint(linked, finds_standin(environment));
+  for (const Remark& remark : remarks(ran.ended, ran.collected, hint)) {
+    log(remark.level, remark.text);
+  }
   const bool written = write_summaries(output, ran);
   return end_like(ran.ended, written);
 }

@@ -30,8 +30,7 @@ RunFlags::RunFlags(CommandLine& line) {
   add("--policy", "WEIR_POLICY", check_with<parse_policy>,
       Value::one_of(names_to(Policy::kBarrier)),
       "throttled (default) holds the program back early; backstop only waits where memory would "
-      "run out; "
-      "unbounded never waits; barrier waits after each batch");
+      "run out; unbounded never waits; barrier waits after each marked batch");
   add("--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
       Value::one_of(names_to(AllocatorMode::kAsync)),
       "framework (default): frameworks keep their own allocators; async: they allocate each tensor "
@@ -46,10 +45,10 @@ RunFlags::RunFlags(CommandLine& line) {
       Value::one_of(names_to(preload::SpillTo::kHost)),
       "off (default), or host: allocations that fit nowhere else use slow host memory, so that the "
       "run can finish");
-  line.add("--details", details_, "print every figure of the summary, not three lines");
+  line.add("--details", details_, "print every figure of the summary, not the first few");
   json_ = add("--json", "WEIR_SUMMARY", nullptr, Value("FILE"),
               "write the summary to FILE; with %p in its name, one file for "
-              "each process; - is standard output");
+              "each process; - is standard output, after what the program prints there");
   add("--pool", "WEIR_POOL", preload::check_pool, Value::one_of(pools),
       "the pool that memory comes from (default: auto)");
   add("--run-ahead", "WEIR_RUN_AHEAD", check_with<parse_run_ahead>, Value("auto|N|TIME|off"),

@@ -91,8 +91,7 @@ std::string of_plug(const Choice& choice) {
   const std::vector<std::string_view> versions(choice.plugs.begin(), choice.plugs.end());
   const bool one = versions.size() == 1;
   return std::string(kPyTorch) + " " + listed(versions) + (one ? " takes" : " take") +
-         " each tensor from Weir and " + (one ? "keeps its" : "keep their") +
-         " features (--torch off: PyTorch's own cache)";
+         " each tensor from Weir (--torch off: PyTorch's own cache)";
 }
 
 bool is_torch(const InForce& one) { return one.framework == std::string_view(kPyTorch); }
@@ -132,9 +131,7 @@ std::string of_modes(const Choice& choice, const Frameworks& frameworks) {
                            : "; PyTorch keeps its own cache");
   }
   constexpr std::string_view kOwn =
-      " keep their own caches and all their features; Weir serves the caches' segments and does "
-      "not "
-      "see single tensors (--allocator async: each tensor in stream order)";
+      " keep their own caches, which Weir serves (--allocator async: each tensor)";
   const std::string_view who = plugged        ? "; other versions and frameworks"
                                : text.empty() ? "frameworks"
                                               : "; other frameworks";
@@ -190,8 +187,7 @@ FrameworkAllocator choose_allocator(const Choice& choice, const Environment& env
   FrameworkAllocator chosen{.variables = to_set(choice, environment), .line = {}};
   const Frameworks frameworks = in_force(chosen.variables, environment);
   const bool plugged = is_plugged(choice, frameworks);
-  chosen.line =
-      "allocator " + std::string(to_string(choice.mode)) + ": " + of_modes(choice, frameworks);
+  chosen.line = "allocator: " + of_modes(choice, frameworks);
   for (const InForce& one : frameworks) chosen.line += by_user(choice, one, plugged);
   return chosen;
 }

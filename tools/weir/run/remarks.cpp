@@ -4,8 +4,9 @@
 #include <csignal>
 #include <cstring>
 
-#include "allocator/pool_options.hpp"
+#include "tools/program/report_table.hpp"
 #include "tools/program/table.hpp"
+#include "tools/weir/run/advice.hpp"
 
 namespace weir::cli {
 
@@ -25,38 +26,32 @@ std::string memory_line(const preload::DeviceSummary& device) {
          " served by Weir\n";
 }
 
-std::string waits_line(const preload::DeviceSummary& device, std::string_view pool) {
+std::string awaiting_line(const preload::DeviceSummary& device) {
+  if (!awaiting_matters(device)) return {};
+  return "  awaiting the device: at most " + format_bytes(device.pool.awaiting.peak) +
+         ", freed but still used by queued work\n";
+}
+
+std::string waits_line(const preload::DeviceSummary& device) {
   const std::uint64_t waits = device.pool.waits + device.paced.count + device.batches.count;
-  const std::string what = advice(device, pool);
   return "  waited " + format_count(waits, "time") + ", " +
          seconds(device.pool.waited + device.paced.total + device.batches.total) + " in all; " +
-         format_count(device.pool.failures, "request") + " failed" +
-         (what.empty() ? "" : "; try " + what) + "\n";
+         format_count(device.pool.failures, "request") + " failed\n";
+}
+
+std::string advice_line(const preload::Summary& summary, const preload::DeviceSummary& device) {
+  const std::string what = advice(summary, device);
+  return what.empty() ? what : wrapped("  " + what, 4);
 }
 
 }  // namespace
-
-std::string advice(const preload::DeviceSummary& device, std::string_view pool) {
-  // Fragmentation above this is severe. Less than a driver page is rounding by the driver.
-  constexpr double kSevere = 0.1;
-  const Statistics& s = device.pool;
-  const double fragmented = fragmentation(device);
-  const bool rounding = minus_or_zero(s.reserved.peak, s.allocated.peak) < mib(2);
-  if (fragmented >= kSevere && !rounding && pool != to_string(PoolKind::kPaged)) {
-    const bool best = pool == to_string(PoolKind::kBestFit);
-    return std::string("--pool ") + (best ? "paged" : "best_fit") + ": fragmentation is " +
-           percent(fragmented);
-  }
-  if (s.failures == 0) return {};
-  return "a larger --budget, or a smaller batch: " + format_count(s.failures, "request") +
-         " found no memory";
-}
 
 std::string brief(const preload::Summary& summary) {
   std::string text = "weir: process " + std::to_string(summary.process) + ", " + summary.program +
                      ": pool " + summary.pool + ", policy " + summary.policy + "\n";
   for (const preload::DeviceSummary& device : summary.devices) {
-    text += memory_line(device) + waits_line(device, summary.pool);
+    text += memory_line(device) + awaiting_line(device) + waits_line(device);
+    text += advice_line(summary, device);
   }
   return text;
 }
@@ -66,11 +61,16 @@ std::string signal_name(int signal) {
   return name != nullptr ? "SIG" + std::string(name) : "signal " + std::to_string(signal);
 }
 
-std::vector<Remark> remarks(const Ended& ended, const Collected& collected) {
+std::vector<Remark> remarks(const Ended& ended, const Collected& collected,
+                            const std::string& hint) {
   std::vector<Remark> all;
   for (const std::string& file : collected.unreadable) {
     all.push_back({LogLevel::kWarn, "the summary " + file +
                                         " is incomplete: its process was ended while writing it"});
+  }
+  for (const SummaryFile& file : collected.summaries) {
+    const std::string text = without_effect(file.summary);
+    if (!text.empty()) all.push_back({LogLevel::kWarn, text});
   }
   if (!collected.summaries.empty() || !all.empty()) return all;
   if (ended.signal != 0) {
@@ -80,6 +80,7 @@ std::vector<Remark> remarks(const Ended& ended, const Collected& collected) {
     // A program that ends by _exit(), for example, or may write no file, may have used CUDA.
     all.push_back({LogLevel::kWarn,
                    "there is no summary: the program used no CUDA, or ended without writing one"});
+    if (!hint.empty()) all.push_back({LogLevel::kWarn, hint});
   }
   return all;
 }

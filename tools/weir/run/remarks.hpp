@@ -3,7 +3,6 @@
 // What `weir run` prints once the program has ended.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "allocator/base/log.hpp"
@@ -19,14 +18,14 @@ struct Remark {
   friend bool operator==(const Remark&, const Remark&) = default;
 };
 
-/// Returns a process's summary in three lines, plus two for each further device. The last line ends
-/// with advice, if any. Pure.
+/// Returns a process's summary: three lines, plus two for each further device, and a line each
+/// where freed memory awaited the device and where there is advice. Pure.
 [[nodiscard]] std::string brief(const preload::Summary& summary);
-/// Returns flags to try on that device, and why; empty if none. Pure.
-[[nodiscard]] std::string advice(const preload::DeviceSummary& device, std::string_view pool);
 
-/// Returns what to print besides the summaries. Pure.
-[[nodiscard]] std::vector<Remark> remarks(const Ended& ended, const Collected& collected);
+/// Returns what to print besides the summaries. `hint` is why a program without a summary could not
+/// use CUDA, if that is known. Pure.
+[[nodiscard]] std::vector<Remark> remarks(const Ended& ended, const Collected& collected,
+                                          const std::string& hint = {});
 
 /// Returns `SIGTERM`, or `signal 42` if it has no name.
 [[nodiscard]] std::string signal_name(int signal);
