@@ -255,9 +255,9 @@ TEST_F(ReplayMeasure, AdviceIsTheVariablesAndTheReason) {
             "recommended: WEIR_POOL=round\n"
             "  reserves 1.250 x the peak requested; 300 ns an operation: 100 its own, and 0.0100 "
             "driver calls of\n    20 us\n"
-            "  for --lag 3: the device is so many allocations and frees behind the program\n");
+            "for --lag 3: the device is so many allocations and frees behind the program\n");
   EXPECT_THAT(replay::advice_text(advice, {"simulated", gib(1), 0}),
-              AllOf(HasSubstr("\n  for --lag 0: the device is done with memory once it is freed"),
+              AllOf(HasSubstr("\nfor --lag 0: the device is done with memory once it is freed"),
                     HasSubstr("compare with --lag 30 and --lag 200")));
   advice.recommendation->equal = {{.candidate = 0}};
   EXPECT_THAT(replay::advice_text(advice, lags),

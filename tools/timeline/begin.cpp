@@ -43,7 +43,7 @@ Recorder* record_program(const TimelineSettings& settings, const RecordingScope&
   if (scope.gpu) options.activity = gpu_activity(settings, refusal);
   options.failure_page = [](const Timeline& timeline) {
     return make_page(timeline,
-                     {.title = title_of(timeline, "Before memory ran out: the last seconds")});
+                     {.title = title_of(timeline, "The last seconds", " before memory ran out")});
   };
   Recorder* const recorder = begin_if_possible(settings, scope, std::move(options));
   // Logged only now: if the file cannot be written, that must be the only line.

@@ -137,7 +137,7 @@ TEST_F(SwappedIn, ThePageOfAnOutOfMemoryIsThereBeforeTheProgramHearsOfIt) {
   EXPECT_EQ(program.exit_code, 3) << "the page was not there\n" << program.err;
   EXPECT_THAT(program.err, HasSubstr("\n  what led to it: " + page + "\n"));
   const bool is_page =
-      weir::testing::read_file(page).find("The last seconds before") != std::string::npos;
+      weir::testing::read_file(page).find("<title>The last seconds of ") != std::string::npos;
   EXPECT_TRUE(is_page) << "without its text, which is long";
   EXPECT_EQ(records_of(TimelineKind::kFailure).size(), 1U);
   EXPECT_EQ(report()["failures"][0]["kind"], "too large");

@@ -253,14 +253,16 @@ std::string add_parts(ReportTable& table, const std::vector<BreakdownRow>& rows,
 std::string lag_text(std::uint64_t lag) {
   if (lag == 0) {
     return wrapped(
-        "  for --lag 0: the device is done with memory once it is freed; if the program runs ahead "
-        "of the device, more memory is held: compare with --lag 30 and --lag 200, the allocations "
-        "and frees that the device is behind",
-        4);
+        "for --lag 0: the device is done with memory once it is freed; a program that runs ahead "
+        "of "
+        "the device holds more: compare with --lag 30 and --lag 200, the allocations and frees "
+        "that "
+        "the device is behind",
+        2);
   }
-  return wrapped("  for --lag " + std::to_string(lag) +
+  return wrapped("for --lag " + std::to_string(lag) +
                      ": the device is so many allocations and frees behind the program",
-                 4);
+                 2);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ namespace {
 
 }  // namespace
 
-std::string title_of(const Timeline& timeline, const std::string& what) {
+std::string title_of(const Timeline& timeline, const std::string& what, const std::string& after) {
   std::vector<std::string> programs;
   for (const Process& process : timeline.processes) {
     const std::string& program = process.info.program;
@@ -70,7 +70,7 @@ std::string title_of(const Timeline& timeline, const std::string& what) {
   for (const std::string& program : programs) {
     title += (&program == programs.data() ? " of " : ", ") + program;
   }
-  return title;
+  return title + after;
 }
 
 std::string make_page(const Timeline& timeline, const PageOptions& options) {

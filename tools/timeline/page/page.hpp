@@ -16,9 +16,10 @@ struct PageOptions {
                                                   ///< needed
 };
 
-/// Returns the title of a page, with the names of the timeline's programs.
+/// Returns the title of a page: ` of `, with the names of the timeline's programs, between these.
 [[nodiscard]] std::string title_of(const Timeline& timeline,
-                                   const std::string& what = "Weir timeline");
+                                   const std::string& what = "Weir timeline",
+                                   const std::string& after = "");
 
 /// Returns the whole page, in UTF-8. Texts of the timeline may contain anything: the page shows
 /// them as text. A page exceeds `max_bytes` only if its least detail does. Thread-safe.
