@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "tools/program/settings_lines.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/program/table.hpp"
 #include "trainer/commands/command.hpp"
@@ -66,7 +67,7 @@ class CompareCommand {
     const std::unique_ptr<OutputFile> svg = svg_.open();
     (void)settings.train.pool.open_log();  // last: it replaces an old log at once
     publish(settings.train);
-    std::fprintf(stderr, "%s\n", settings_text(settings.lines()).c_str());
+    std::fputs(settings_lines(settings.lines()).c_str(), stderr);
     ProgressBar bar;
     const CompareHooks hooks{.stop = stop,
                              .on_done = [&](const std::string& label, std::uint64_t done,

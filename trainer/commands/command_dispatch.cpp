@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "tools/program/settings_lines.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/program/table.hpp"
 #include "trainer/commands/command.hpp"
@@ -61,7 +62,7 @@ class DispatchCommand {
     DispatchSettings settings;
     flags_.apply(settings);
     const std::unique_ptr<OutputFile> json = json_.open();
-    std::fprintf(stderr, "%s\n", settings_text(settings.lines()).c_str());
+    std::fputs(settings_lines(settings.lines()).c_str(), stderr);
     ProgressBar bar;
     const DispatchFigures figures = measure_dispatch(
         settings, {.stop = stop,

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "allocator/base/error.hpp"
+#include "tools/program/settings_lines.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/program/table.hpp"
 #include "trainer/commands/command.hpp"
@@ -60,7 +61,7 @@ class RunCommand {
     (void)settings.pool.open_log();  // last: it replaces an old log at once
     Recording recording(settings);
     publish(settings);
-    std::fprintf(stderr, "%s\n", settings_text(settings.lines()).c_str());
+    std::fputs(settings_lines(settings.lines()).c_str(), stderr);
     ProgressBar bar;
     TrainResult result =
         train(settings, {.stop = stop, .on_done = [&](std::uint64_t done, std::uint64_t all) {

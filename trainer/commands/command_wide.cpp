@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "tools/program/settings_lines.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/program/table.hpp"
 #include "trainer/checkpoint/checkpoint_lock.hpp"
@@ -218,7 +219,7 @@ class WideCommand {
   /// Trains, prints and writes.
   [[nodiscard]] int train(const WideSettings& settings, WideHooks hooks, WideProcesses* processes,
                           Outputs& outputs) const {
-    std::fprintf(stderr, "%s\n%s\n", settings_text(settings.lines()).c_str(),
+    std::fprintf(stderr, "%s%s\n", settings_lines(settings.lines()).c_str(),
                  format_network(settings).c_str());
     ProgressBar bar;
     hooks.on_done = [&bar](std::uint64_t done, std::uint64_t all) {

@@ -179,9 +179,10 @@ def settings_of(program, *words):
         lines = []
         for line in process.stderr:
             lines.append(line)
-            if line.startswith("settings: "):
+            said = "".join(lines)
+            if said.startswith("settings: ") and line.endswith(")\n"):  # the others end in a comma or a word
                 process.kill()
-                return re.findall(r"(\S+)=(\S+) \(default", line)
+                return re.findall(r"(\S+)=(\S+) \(default", said)
     raise AssertionError(f"{words}: {lines}")
 
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "support/joined_lines.hpp"
 #include "trainer/child_process.hpp"
 #include "trainer/temporary_directory.hpp"
 
@@ -23,7 +24,7 @@ TEST(CliDispatch, PrintsItsTablesAndWritesTheSameFigures) {
   arguments.push_back(directory.file("figures.json"));
   const Finished end = run_weir_train(arguments);
   EXPECT_EQ(end.exit_code, 0) << end.err;
-  EXPECT_EQ(end.err,
+  EXPECT_EQ(joined_lines(end.err, 2),
             "settings: device=cpu (--device), operations=20 (--operations), rounds=2 (--rounds), "
             "elements-large=1000 (--elements-large), elements-small=2 (--elements-small), "
             "frontend=1 (--frontend), matrix=16 (--matrix)\n");
