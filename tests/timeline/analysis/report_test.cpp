@@ -222,7 +222,7 @@ Process swapped_in() {
 }
 
 TEST(TimelineReport, TablesWithoutNamesAreOneLineThatSaysWhatNamesThem) {
-  const std::string line = "\nNo holder has a name of these kinds: no kind of batch, no call site.";
+  const std::string line = "\nNot known here: kind of batch, call site.";
   Timeline timeline;
   timeline.processes.push_back(swapped_in());
   const std::string text = report_text(timeline);
@@ -233,7 +233,7 @@ TEST(TimelineReport, TablesWithoutNamesAreOneLineThatSaysWhatNamesThem) {
   const std::string named = report_text(testing::made_timeline({.batches = 5}));
   EXPECT_THAT(named, HasSubstr("\nHolders by kind of batch"));
   EXPECT_THAT(named, HasSubstr("\nHolders by call site"));
-  EXPECT_THAT(named, Not(HasSubstr("No holder has a name")));
+  EXPECT_THAT(named, Not(HasSubstr("Not known here")));
 }
 
 TEST(TimelineReport, APoolThatNeverReservedIsLeftOut) {

@@ -74,14 +74,14 @@ std::string missing_names(const Holding& by_label, const Holding& by_kind, const
   std::string missing;
   const auto look = [&missing](const Holding& holding, GroupBy by, const char* what) {
     if (has_names(holding, by)) return;
-    missing += (missing.empty() ? "no " : ", no ") + std::string(what);
+    missing += (missing.empty() ? "" : ", ") + std::string(what);
   };
   look(by_label, GroupBy::kLabel, "label");
   look(by_kind, GroupBy::kKind, "kind of batch");
   look(by_site, GroupBy::kSite, "call site");
   if (missing.empty()) return {};
-  return "No holder has a name of these kinds: " + missing +
-         ". weir-train gives them, and programs that use Weir's library or mark batches.";
+  return "Not known here: " + missing +
+         ". weir-train names them, and so do programs that use Weir's library or mark batches.";
 }
 
 std::vector<Failure> failures(const Index& index, std::size_t most, std::size_t holders) {
