@@ -238,7 +238,7 @@ class MemoryChart {
   }
 }
 
-/** The areas of the fragmentation picture, from the bottom up. */
+/** The areas of the fragmentation picture, from the top down. */
 const unusedAreas = [{name: 'reserved, not held', colour: '#0072b2'}, {name: 'lost to rounding', colour: '#e69f00'}];
 
 /** Draws unused reserved bytes, and bytes lost to rounding. */
