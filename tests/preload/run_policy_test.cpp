@@ -242,6 +242,22 @@ TEST(SummaryFile, OneIsAnObjectAndSeveralOrNoneAreAnArray) {
   EXPECT_EQ(join_summaries({}), "[]\n");
 }
 
+TEST(SummaryFile, IsIndentedAndNamesTheFlagsThatSetVariables) {
+  const FlagSources flags{{"WEIR_BUDGET", "--budget"}, {"WEIR_POLICY", "--policy"}};
+  const std::string one = to_json(sample_summary());
+  const std::string shown = indented(one, flags);
+  EXPECT_THAT(shown, StartsWith("{\n  \"process\": 4242,\n"));
+  EXPECT_THAT(shown, HasSubstr("\"budget\": {\n      \"value\": \"80%\",\n      \"source\": "
+                               "\"--budget\"\n"));
+  EXPECT_THAT(shown, HasSubstr("\"source\": \"default\""));
+  const auto summary = parse_summary(shown);
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->devices.size(), 2U);
+  EXPECT_EQ(to_text(*summary), to_text(sample_summary()));
+  EXPECT_THAT(indented("[" + one + "," + one + "]", flags), Not(HasSubstr("WEIR_BUDGET")));
+  EXPECT_EQ(indented("[]\n", flags), "[]\n");
+}
+
 TEST(SummaryOutput, EveryMarkBecomesTheNumber) {
   EXPECT_EQ(with_process("a%p/%p%p.json", 12), "a12/1212.json");
   EXPECT_EQ(with_process("plain", 12), "plain");

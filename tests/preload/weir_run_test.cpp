@@ -168,9 +168,10 @@ TEST(WeirRun, WritesTheSummaryAsJsonOverAnOldFile) {
   const TemporaryDirectory directory;
   const std::string json = directory.file("summary.json");
   write_file(json, "old");
-  const Finished weir = run_weir(run_words({"--json", json}, {"summary"}));
+  const Finished weir = run_weir(run_words({"--json", json, "--budget", "80%"}, {"summary"}));
   EXPECT_EQ(weir.exit_code, 0) << weir.err;
   EXPECT_EQ(Json::parse(read_file(json)).at("pool"), "round");
+  EXPECT_EQ(Json::parse(read_file(json)).at("settings").at("budget").at("source"), "--budget");
   EXPECT_EQ(directory.entries(), 1U);
 }
 

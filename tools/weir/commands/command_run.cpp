@@ -78,9 +78,9 @@ Ran run_program(const Started& started, Preload preload, bool names_allocator,
 }
 
 /// Returns whether the summaries could be written.
-bool write_summaries(SummaryOutput& output, const Ran& ran) {
+bool write_summaries(SummaryOutput& output, const Ran& ran, const FlagSources& flags) {
   try {
-    output.commit(ran.collected.summaries);
+    output.commit(ran.collected.summaries, flags);
     return true;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weir: %s\n", error.what());
@@ -116,7 +116,9 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   const preload::Settings settings = check_settings(with_flags);
   const Setting<AllocatorMode> allocator = allocator_mode(with_flags);
   const Setting<preload::TorchWay> torch = torch_way(allocator, with_flags);
+  FlagSources sources = flags.sources();
   if (torch.source == allocator.source && torch.source != "default") {
+    sources["WEIR_TORCH"] = torch.source;
     preload.flags.push_back({"WEIR_TORCH", std::string(to_string(torch.value))});
   }
   preload.batch_range = !settings.batch_range.value.empty();
@@ -144,7 +146,7 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   for (const Remark& remark : remarks(ran.ended, ran.collected, hint)) {
     log(remark.level, remark.text);
   }
-  const bool written = write_summaries(output, ran);
+  const bool written = write_summaries(output, ran, sources);
   return end_like(ran.ended, written);
 }
 

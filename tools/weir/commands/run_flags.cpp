@@ -77,6 +77,15 @@ std::vector<Variable> RunFlags::variables() const {
   return variables;
 }
 
+FlagSources RunFlags::sources() const {
+  FlagSources sources;
+  for (const VariableFlag& flag : flags_) {
+    if (flag.check != nullptr && flag.flag.given()) sources[flag.variable] = flag.name;
+  }
+  if (sync_free_) sources["WEIR_SYNC_FREE"] = "--sync-free";
+  return sources;
+}
+
 Setting<std::string> RunFlags::path(const VariableFlag& flag, const Environment& environment) {
   if (flag.flag.given()) {
     return {flag.text, flag.name};

@@ -9,6 +9,7 @@
 
 #include "allocator/base/setting.hpp"
 #include "tools/program/command_line.hpp"
+#include "tools/weir/run/summary_file.hpp"
 #include "tools/weir/run/variable.hpp"
 
 namespace weir::cli {
@@ -22,6 +23,8 @@ class RunFlags {
 
   /// Returns the given flags as variables, each checked. Throws UsageError with the flag.
   [[nodiscard]] std::vector<Variable> variables() const;
+  /// Returns which given flag sets which of the variables.
+  [[nodiscard]] FlagSources sources() const;
   /// --library, else WEIR_LIBRARY, else empty.
   [[nodiscard]] Setting<std::string> library(const Environment& environment) const;
   /// --json, else WEIR_SUMMARY, else empty. Keeps `%p`.

@@ -84,6 +84,13 @@ std::vector<SettingLine> settings(const Json& json) {
   return lines;
 }
 
+void name_flags(Json& process, const FlagSources& flags) {
+  for (auto& [name, setting] : process.at("settings").items()) {
+    const auto flag = flags.find(setting.at("source").get<std::string>());
+    if (flag != flags.end()) setting["source"] = flag->second;
+  }
+}
+
 std::string read_whole(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -135,6 +142,16 @@ std::string join_summaries(const std::vector<SummaryFile>& summaries) {
                                return file.json.substr(0, file.json.find_last_not_of('\n') + 1);
                              }) +
          "\n";
+}
+
+std::string indented(std::string_view json, const FlagSources& flags) {
+  Json all = Json::parse(json);
+  if (all.is_array()) {
+    for (Json& process : all) name_flags(process, flags);
+  } else {
+    name_flags(all, flags);
+  }
+  return all.dump(2) + "\n";
 }
 
 }  // namespace weir::cli

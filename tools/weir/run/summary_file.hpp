@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,5 +31,11 @@ struct Collected {
 
 /// Returns one summary unchanged; several, or none, in an array.
 [[nodiscard]] std::string join_summaries(const std::vector<SummaryFile>& summaries);
+
+/// The flag that set a variable of the program, by the variable's name.
+using FlagSources = std::map<std::string, std::string>;
+
+/// Returns one summary or an array of them indented, with settings that flags set named by those.
+[[nodiscard]] std::string indented(std::string_view json, const FlagSources& flags);
 
 }  // namespace weir::cli

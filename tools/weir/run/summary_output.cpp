@@ -25,14 +25,15 @@ SummaryOutput::SummaryOutput(std::string option, std::string path)
   const OutputFile sample(option_, with_process(path_, static_cast<std::uint64_t>(getpid())));
 }
 
-void SummaryOutput::commit(const std::vector<SummaryFile>& summaries) {
+void SummaryOutput::commit(const std::vector<SummaryFile>& summaries, const FlagSources& flags) {
   if (path_.empty()) return;
   if (one_ != nullptr) {
-    one_->commit(join_summaries(summaries));
+    one_->commit(indented(join_summaries(summaries), flags));
     return;
   }
   for (const SummaryFile& file : summaries) {
-    OutputFile(option_, with_process(path_, file.summary.process)).commit(file.json);
+    OutputFile(option_, with_process(path_, file.summary.process))
+        .commit(indented(file.json, flags));
   }
 }
 

@@ -21,7 +21,7 @@ class SummaryOutput {
   SummaryOutput(std::string option, std::string path);
 
   /// Writes one file, or one for each process if the path has a `%p`. Throws UsageError.
-  void commit(const std::vector<SummaryFile>& summaries);
+  void commit(const std::vector<SummaryFile>& summaries, const FlagSources& flags);
 
  private:
   const std::string option_;
