@@ -4,6 +4,8 @@
 #include <array>
 #include <system_error>
 
+#include "tools/program/is_there.hpp"
+
 namespace weir {
 namespace {
 
@@ -12,11 +14,6 @@ namespace fs = std::filesystem;
 // From the folder of the programs to share/: as installed, and in the Python package of a wheel,
 // whose share/ is the environment's (ENVIRONMENT/lib/python3/site-packages/weir/bin).
 constexpr std::array kShares{WEIR_DATA_FROM_BINDIR, "../../../../../share"};
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 /// Returns `weir-timeline` for `weir timeline record`: subcommands are on the page of their
 /// command.

@@ -1,19 +1,14 @@
 // The pages: installed with the program, or in the clone in whose build folder it lies.
 
 #include <filesystem>
-#include <system_error>
 
+#include "tools/program/is_there.hpp"
 #include "tools/weir/doctor/collect/collect.hpp"
 
 namespace weir::cli::doctor {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 /// Whether it is a clone of Weir, and not another project that has our names for its pages.
 bool is_clone(const fs::path& folder) {

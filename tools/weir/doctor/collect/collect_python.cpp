@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <system_error>
 
 #include "allocator/base/error.hpp"
 #include "tools/preload/torch/plug_file.hpp"
+#include "tools/program/is_there.hpp"
 #include "tools/weir/doctor/collect/bounded.hpp"
 #include "tools/weir/doctor/collect/collect.hpp"
 #include "tools/weir/run/environment.hpp"
@@ -63,11 +63,6 @@ print("\nweir-doctor:" + json.dumps(answer))
 )";
 
 constexpr const char* kShowMaps = "print(open('/proc/self/maps').read())";
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 std::optional<preload::CxxAbi> abi_of(const std::string& library) {
   constexpr std::size_t kMost = std::size_t{64} << 20U;
