@@ -8,7 +8,7 @@ namespace {
 TEST(DoctorEnvironment, TheAllocatorsInForceAreTheLineOfWeirRun) {
   const std::vector<Case> cases{
       {"none set", [](Facts&) {}, "allocator", State::kOk,
-       "allocator framework: PyTorch 2.9 and 2.15 take each tensor from Weir", "", kNothing},
+       "allocator: PyTorch 2.9 and 2.15 take each tensor from Weir", "", kNothing},
       {"PyTorch's backend",
        [](Facts& facts) {
          facts.environment.variables = {{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}};
