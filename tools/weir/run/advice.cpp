@@ -51,9 +51,9 @@ bool is_set_to(const Summary& summary, std::string_view name, std::string_view v
 
 /// Returns the flags that shorten the run-ahead.
 std::string less_run_ahead(const Summary& summary, const DeviceSummary& device) {
-  const std::string budget = summary.policy == to_string(Policy::kUnbounded)
-                                 ? "--policy throttled with a smaller --budget"
-                                 : "a smaller --budget";
+  std::string budget = summary.policy == to_string(Policy::kUnbounded)
+                           ? "--policy throttled with a smaller --budget"
+                           : "a smaller --budget";
   // With marked batches a wait in each free would undo what the marks are for.
   if (device.batches_marked != 0 || is_set_to(summary, "sync-free", "1")) return budget;
   return "--sync-free (if it calls cudaFree) or " + budget;
