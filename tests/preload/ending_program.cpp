@@ -4,6 +4,7 @@
 //                  libweir.so makes for the program
 //   exit-beside    from main, while another thread is stuck in a call with a lock of libweir.so
 //   exit           from main, with no call under way
+//   exit-refused   from main, after one request, for more than the device has
 //   cancel-first   a thread whose cancellation is pending at its first CUDA call, with a wrong
 //                  name in the environment that causes a warning
 //   cancel-failing the same at an allocation that fails and prints a report
@@ -82,6 +83,13 @@ int exit_beside() {
 int exit_with_nothing_under_way() {
   use_device();
   allocate_and_free(kBytes);
+  return 0;
+}
+
+int exit_refused() {
+  use_device();
+  CUdeviceptr pointer = 0;
+  if (cuMemAlloc(&pointer, std::size_t{1} << 40) != CUDA_ERROR_OUT_OF_MEMORY) std::abort();
   return 0;
 }
 
@@ -165,6 +173,7 @@ int run(int argc, char** argv) {
   if (word == "exit-in" && argc > 2) return exit_in(argv[2]);
   if (word == "exit-beside") return exit_beside();
   if (word == "exit") return exit_with_nothing_under_way();
+  if (word == "exit-refused") return exit_refused();
   if (word == "cancel-first") return cancel_first();
   if (word == "cancel-failing") return cancel_failing();
   if (word == "cancel-waiting") return cancel_waiting();

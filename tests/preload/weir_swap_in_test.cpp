@@ -35,6 +35,18 @@ TEST(WeirSwapIn, AProgramThatUsesCudaLeavesItsFigures) {
   EXPECT_EQ(device.at("budget_bytes").get<std::uint64_t>() * 2, device.at("total_bytes"));
 }
 
+TEST(WeirSwapIn, AProgramWhoseEveryRequestWasRefusedLeavesItsFigures) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("summary.json");
+  const Finished weir =
+      run_weir(run_words({"--budget", "20MiB", "--json", json}, {"exit-refused"}, ENDING_PROGRAM),
+               on_standin());
+  EXPECT_EQ(weir.exit_code, 0);
+  EXPECT_THAT(weir.err, HasSubstr("1 TiB were requested, more than the whole budget of 20 MiB"));
+  EXPECT_THAT(weir.err, HasSubstr("1 request found no memory"));
+  EXPECT_EQ(Json::parse(read_file(json)).at("devices").at(0).at("served_bytes"), 0);
+}
+
 TEST(WeirSwapIn, ASummaryThatNoLauncherAskedForReplacesNothingButASummary) {
   const TemporaryDirectory directory;
   const std::string file = directory.file("file");

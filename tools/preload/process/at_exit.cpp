@@ -112,7 +112,7 @@ bool finish_within(std::chrono::nanoseconds most, std::function<void()> work) {
 void write_summary(const Summary& summary, const Settings& settings) {
   bool any = false;
   for (const DeviceSummary& device : summary.devices) {
-    any = any || device.served_calls != 0 || !device.passed.empty();
+    any = any || device.served_calls != 0 || device.pool.failures != 0 || !device.passed.empty();
   }
   if (!any) return;
   if (!settings.summary.value.empty()) {

@@ -361,8 +361,7 @@ CUresult Process::allocate(Arena& arena, CUdeviceptr& pointer, std::size_t bytes
     }
   }
   keep_share(arena.account());
-  // Do not report a probe for more than the whole budget.
-  if (!why.empty() && Bytes{bytes} <= arena.account().budget()) report(arena.account(), why);
+  if (!why.empty()) tell(arena.account(), {bytes}, why);
   return code;
 }
 
@@ -697,6 +696,20 @@ std::string Process::pools_text(const Account& account) const {
     }
   }
   return pools > 1 ? text : std::string();
+}
+
+void Process::tell(const Account& account, Bytes bytes, const std::string& why) noexcept {
+  if (bytes <= account.budget()) return report(account, why);
+  // Often a search for the largest block. What the pools hold has nothing to do with it.
+  if (told_beyond_.exchange(true)) return;
+  try {
+    log(LogLevel::kWarn, "GPU " + std::to_string(account.device()) + ": " + format_bytes(bytes) +
+                             " were requested, more than the whole budget of " +
+                             format_bytes(account.budget()) +
+                             "; the program got an out-of-memory error, and this is said once");
+  } catch (const std::exception&) {
+    return;  // no memory for a remark
+  }
 }
 
 void Process::report(const Account& account, const std::string& text) noexcept {

@@ -160,6 +160,8 @@ class Process final : public Neighbours {
   void note_end_of_captures() noexcept;
   /// Drops a context that has ended.
   void forget(CUcontext context) noexcept;
+  /// Says that a request failed, and why.
+  void tell(const Account& account, Bytes bytes, const std::string& why) noexcept;
   void report(const Account& account, const std::string& text) noexcept;
 
   [[nodiscard]] Summary summary() const;
@@ -240,6 +242,7 @@ class Process final : public Neighbours {
   std::atomic<bool> peers_{false};
   std::atomic<std::uint64_t> own_pools_{0};  ///< one bit per device
   std::atomic<bool> reported_{false};
+  std::atomic<bool> told_beyond_{false};
 };
 
 /// Returns the recording, begun now or earlier; null if no file is named.

@@ -76,13 +76,28 @@ TEST_F(RunningOutInside, TheReportGoesToStandardError) {
   (void)allocate(kMib / 2);
   ::testing::internal::CaptureStderr();
   CUdeviceptr pointer = 0;
-  EXPECT_EQ(cuMemAlloc(&pointer, 2 * kMib), CUDA_ERROR_OUT_OF_MEMORY);  // a probe is no news
   EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
   const std::string text = ::testing::internal::GetCapturedStderr();
   const auto first = text.find("weir: GPU 0: ");
   ASSERT_NE(first, std::string::npos) << text;
   EXPECT_EQ(text.find("weir: ", first + 1), std::string::npos) << text;
+}
+
+TEST_F(RunningOutInside, ARequestBeyondTheBudgetIsSaidOnceAndIsNoReport) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "1MiB"}}));
+  const weir::testing::LogCapture log;
+  CUdeviceptr pointer = 0;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(cuMemAlloc(&pointer, 2 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  ASSERT_EQ(log.containing("").size(), 1U);
+  EXPECT_NE(log.containing("").front().find(
+                "GPU 0: 2 MiB were requested, more than the whole budget of 1 MiB"),
+            std::string::npos);
+  (void)allocate(kMib / 2);
+  EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(log.containing("printed once").size(), 1U) << "the report of what did not fit beside";
 }
 
 TEST_F(RunningOutInside, AProbeBeyondTheBudgetFailsWithoutWaiting) {
