@@ -91,7 +91,7 @@ std::string exact_bytes(Bytes bytes) {
     for (int digits = 1; digits <= kMostDigits; ++digits) {
       std::array<char, 48> number{};
       std::snprintf(number.data(), number.size(), "%.*f", digits, value);
-      const std::string text = std::string(number.data()).append(unit.name);
+      std::string text = std::string(number.data()).append(unit.name);
       if (parse_bytes(text) == bytes) return text;
     }
   }
