@@ -83,16 +83,16 @@ double peak_of(const MemoryCurve& curve) {
 std::string words_of(const CompareSettings& settings, const Comparison& comparison,
                      const MemoryCurve& curve) {
   const bool is_reference = curve.name == "reference";
-  const std::string name = is_reference ? "unbounded, enough memory"
-                           : curve.name == to_string(Policy::kUnbounded)
-                               ? "unbounded in " + format_budget(settings.train.pool.budget.value)
-                               : curve.name;
+  std::string name = is_reference ? "unbounded, enough memory"
+                     : curve.name == to_string(Policy::kUnbounded)
+                         ? "unbounded in " + format_budget(settings.train.pool.budget.value)
+                         : curve.name;
   const PolicyFigures* const figures = figures_of(comparison, curve.name);
   if (figures == nullptr || figures->runs == 0) return name;
   if (figures->last.outcome != Outcome::kFinished || diverged(figures->last)) {
     return name + ": " + describe_outcome(figures->last);
   }
-  const std::string text = name + ": peak " + format_bytes(figures->last.pool.reserved.peak);
+  std::string text = name + ": peak " + format_bytes(figures->last.pool.reserved.peak);
   if (is_reference) return text;
   if (!(figures->ratio > 0)) return text;
   return text + ", " + format_number(figures->ratio, 2) + " times its speed";

@@ -49,7 +49,7 @@ std::string weights(const Comparison& comparison) {
 /// compare them with.
 std::string beside_reference(const Comparison& comparison, const PolicyFigures& throttled) {
   const Bytes ours = throttled.last.pool.reserved.peak;
-  const std::string text = "throttled took at most " + format_bytes(ours);
+  std::string text = "throttled took at most " + format_bytes(ours);
   if (comparison.reference.runs == 0) return text;
   if (!finished(comparison.reference)) {
     return text + "; unbounded with all of the device's memory: " +
@@ -66,7 +66,7 @@ std::string of_throttled(const CompareSettings& settings, const Comparison& comp
   if (!finished(*throttled)) {
     return "throttled did not finish: " + describe_outcome(throttled->last);
   }
-  const std::string text = beside_reference(comparison, *throttled);
+  std::string text = beside_reference(comparison, *throttled);
   if (!throttled->smallest_budget) return text;
   return text + "; it still finishes " + format_count(settings.short_batches, "batch", "es") +
          " in " + format_bytes(*throttled->smallest_budget);

@@ -69,6 +69,7 @@ Column bytes_column(const Top& top, const std::string& heading, std::string mean
   constexpr std::array<Size, 4> kCompared{&Sample::budget, &Sample::allocated, &Sample::awaiting,
                                           &Sample::reserved};
   std::vector<std::vector<std::optional<double>>> compared;
+  compared.reserve(kCompared.size());
   for (const Size size : kCompared) {
     compared.push_back(cells_of(top.rows, [size](const TopRow& row) {
       return std::optional(static_cast<double>(row.last.*size));
