@@ -27,6 +27,7 @@ TEST(LinkedCuda, IsReadFromTheNamesInTheFile) {
   EXPECT_FALSE(shared.framework);
   const LinkedCuda with_static = linked_cuda_in("cudaErrorCudartUnloading libcuda.so.1");
   EXPECT_TRUE(with_static.cuda && with_static.static_runtime);
+  EXPECT_FALSE(linked_cuda_in("cudaErrorCudartUnloading weir_standin_reset").static_runtime);
   const LinkedCuda torch = linked_cuda_in("libtorch_cuda.so libcudart.so.13");
   EXPECT_TRUE(torch.cuda && torch.framework);
   EXPECT_FALSE(linked_cuda_in("libc.so.6").cuda);
@@ -39,8 +40,12 @@ TEST(LinkedCuda, NothingIsKnownOfAFileThatCannotBeRead) {
   EXPECT_FALSE(linked_cuda(folder.file("")).cuda) << "a folder";
   write_file(folder.file("empty"), "");
   EXPECT_FALSE(linked_cuda(folder.file("empty")).cuda);
-  write_file(folder.file("program"), "… libcudart.so.13");
+  write_file(folder.file("program"),
+             "\x7f"
+             "ELF … libcudart.so.13");
   EXPECT_TRUE(linked_cuda(folder.file("program")).cuda);
+  write_file(folder.file("script"), "#!/bin/sh\n# needs libcudart.so.13\n");
+  EXPECT_FALSE(linked_cuda(folder.file("script")).cuda);
 }
 
 TEST(LinkedCuda, TheFirstDriverInThePathTells) {

@@ -177,6 +177,7 @@ TEST(RunReport, SaysThatNoBatchWasMarkedForAPolicy) {
   Collected collected;
   collected.summaries.push_back({run_ahead_summary(), {}});
   collected.summaries.front().summary.policy = "barrier";
+  collected.summaries.push_back(collected.summaries.front());  // said once, of two processes too
   EXPECT_THAT(remarks({}, collected),
               ElementsAre(Remark{LogLevel::kWarn,
                                  "no batch was marked, so policy barrier held nothing back "

@@ -59,6 +59,10 @@ std::vector<std::string> first_cells(const Columns& columns) {
   return cells;
 }
 
+TEST(Units, ColumnsTooSmallForTheSmallestUnitHaveAnEnd) {
+  EXPECT_THAT(first_cells({{0.001}, {0.002}}), ElementsAre("<0.01 B", "<0.01 B"));
+}
+
 TEST(Units, ComparedColumnsHaveOneUnitAndTheSameDigits) {
   EXPECT_THAT(first_cells({{0x1p30}, {0x1p29}}), ElementsAre("1.00 GiB", "0.50 GiB"));
   EXPECT_THAT(first_cells({{122.59 * 0x1p20}, {1.62 * 0x1p20}, {0x1p22}}),

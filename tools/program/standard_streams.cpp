@@ -33,7 +33,9 @@ std::optional<std::size_t> terminal_columns() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
   const char* const columns = process_environment()("COLUMNS");
-  return columns == nullptr ? std::nullopt : parse_whole(columns);
+  const std::optional<std::uint64_t> named =
+      columns == nullptr ? std::nullopt : parse_whole(columns);
+  return named == std::uint64_t{0} ? std::nullopt : named;
 }
 
 void require_standard_output() {

@@ -61,11 +61,12 @@ int digits_for(std::span<const std::optional<double>> values, const Range& range
   return least >= 9.995 ? 1 : 2;
 }
 
-/// Returns whether not even the column's largest value would show a digit in this unit.
+/// Returns whether not even the column's largest value would show a digit in this unit, and there
+/// is a smaller one.
 bool is_too_small(std::span<const std::optional<double>> column, const Scale& scale) {
   constexpr double kOneDigit = 0.01;
   const double most = range_of(column).most;
-  return most > 0 && most < kOneDigit * scale.size;
+  return scale.size > 1 && most > 0 && most < kOneDigit * scale.size;
 }
 
 Scale scale_with(Measure measure, std::span<const std::optional<double>> values,

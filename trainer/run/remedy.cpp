@@ -10,20 +10,23 @@ constexpr Bytes kPage = mib(2);
 
 std::string remedy_for(const MemoryShortage& shortage, const RunSoFar& run) {
   if (shortage.budget.count == 0) return "";
+  if (run.shared) {
+    return "a larger WEIR_SHARE_FLOOR, or fewer programs that share: the budget is this one's part";
+  }
+  const std::string larger = "a larger " + run.budgets + ", or a smaller --batch-size: ";
   const std::string block = format_bytes(shortage.block);
   if (shortage.block.count == 0 || shortage.block > shortage.budget) {
-    return "a larger --budget, or a smaller --batch-size: this request alone exceeds the budget";
+    return larger + "this request alone exceeds the budget";
   }
   if (shortage.allocated + shortage.block > shortage.budget) {
-    return "a larger --budget, or a smaller --batch-size: " + format_bytes(shortage.allocated) +
-           " in use and this " + block + " exceed it";
+    return larger + format_bytes(shortage.allocated) + " in use and this " + block + " exceed it";
   }
   const Bytes reserved = shortage.allocated + shortage.awaiting + shortage.cached;
   if (reserved + shortage.block + kPage <= shortage.budget) {
-    return "a smaller --budget: the device has less memory left than the budget allows";
+    return "a smaller " + run.budgets + ": the device has less memory left than the budget allows";
   }
   if (run.batches == 0) {
-    return "a larger --budget, or a smaller --batch-size: one batch does not fit";
+    return larger + "one batch does not fit";
   }
   if (run.policy == Policy::kUnbounded) {
     if (shortage.awaiting.count == 0) return "--policy throttled: it hands cached memory over";

@@ -13,7 +13,9 @@ namespace weir {
 /// What a run that runs out of memory did until then.
 struct RunSoFar {
   Policy policy = Policy::kThrottled;
-  std::uint64_t batches = 0;  ///< finished, training or test
+  std::uint64_t batches = 0;         ///< finished, training or test
+  bool shared = false;               ///< the budget is a part of one that several processes share
+  std::string budgets = "--budget";  ///< the flags of all budgets that the run has
 };
 
 /// Returns the flag that helps in this case and why, as one line; empty if the error has no

@@ -144,15 +144,17 @@ void Watch::stop(TrainResult& result) {
 }
 
 void until_out_of_memory(TrainResult& result, const TrainSettings& settings,
-                         const std::function<void()>& work) {
+                         const std::function<void()>& work, const std::string& budgets) {
   try {
     work();
   } catch (const OutOfMemory& error) {
     result.outcome = Outcome::kOutOfMemory;
     result.report = error.what();
-    const std::string remedy = remedy_for(
-        error.figures(),
-        {.policy = settings.policy.policy.value, .batches = result.batches + result.test_batches});
+    const std::string remedy =
+        remedy_for(error.figures(), {.policy = settings.policy.policy.value,
+                                     .batches = result.batches + result.test_batches,
+                                     .shared = settings.shares(),
+                                     .budgets = budgets});
     if (!remedy.empty()) result.report += "\n  what helps: " + remedy;
   }
 }

@@ -134,8 +134,9 @@ class HostTimes {
 };
 
 /// Runs `work`. If it runs out of memory, notes that in `result`: the report, and what helps under
-/// these settings.
+/// these settings. `budgets` names the flags of the budgets that it may have run out of.
 void until_out_of_memory(TrainResult& result, const TrainSettings& settings,
-                         const std::function<void()>& work);
+                         const std::function<void()>& work,
+                         const std::string& budgets = "--budget");
 
 }  // namespace weir

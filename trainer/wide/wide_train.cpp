@@ -387,18 +387,26 @@ WideResult train_wide(const WideSettings& settings, const WideHooks& hooks) {
   if (hooks.ranks != nullptr) require_ranks(settings, hooks.ranks->size());
   WideResult result;
   result.parameters = parameter_count(settings.widths());
+  const std::string budgets =
+      settings.is_placed() ? "--budget or --first-layer-budget" : "--budget";
   // not even the workspace fits
-  until_out_of_memory(result.run, settings.train, [&] {
-    WideRun run(settings, hooks, result);
-    until_out_of_memory(result.run, settings.train, [&] {
-      try {
-        run.run();
-      } catch (const Cancelled&) {  // before the first batch
-        result.run.outcome = Outcome::kInterrupted;
-      }
-    });
-    run.collect();
-  });
+  until_out_of_memory(
+      result.run, settings.train,
+      [&] {
+        WideRun run(settings, hooks, result);
+        until_out_of_memory(
+            result.run, settings.train,
+            [&] {
+              try {
+                run.run();
+              } catch (const Cancelled&) {  // before the first batch
+                result.run.outcome = Outcome::kInterrupted;
+              }
+            },
+            budgets);
+        run.collect();
+      },
+      budgets);
   return result;
 }
 

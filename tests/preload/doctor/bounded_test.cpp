@@ -67,9 +67,12 @@ TEST(DoctorBounded, OneThatHangsIsEndedWithWhatItStarted) {
 }
 
 TEST(DoctorBounded, OneThatLeavesAChildBehindIsNotWaitedForLonger) {
-  const Bounded ran = shell("sleep 1000 & exit 0");
+  const auto begin = std::chrono::steady_clock::now();
+  const Bounded ran = shell("echo said; sleep 1000 & exit 0");
   EXPECT_EQ(ran.answer, Answer::kCame);
   EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_EQ(ran.out, "said\n");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kLong / 2);
 }
 
 TEST(DoctorBounded, OneThatIgnoresBeingAskedIsEndedToo) {

@@ -11,8 +11,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr RunSoFar kUnbounded{.policy = Policy::kUnbounded, .batches = 41};
-constexpr RunSoFar kThrottled{.policy = Policy::kThrottled, .batches = 41};
+const RunSoFar kUnbounded{.policy = Policy::kUnbounded, .batches = 41};
+const RunSoFar kThrottled{.policy = Policy::kThrottled, .batches = 41};
 
 /// Of a budget of 96 MiB, where the device is behind.
 MemoryShortage behind() {
@@ -54,6 +54,16 @@ TEST(TrainerRemedy, ARequestLargerThanTheBudgetNeedsALargerOne) {
   EXPECT_THAT(remedy_for(shortage, kUnbounded), HasSubstr("this request alone exceeds"));
   shortage.block = {};  // no block can be that large
   EXPECT_THAT(remedy_for(shortage, kThrottled), HasSubstr("this request alone exceeds"));
+}
+
+TEST(TrainerRemedy, ABudgetIsNamedByItsFlagOrAsAPartOfASharedOne) {
+  MemoryShortage shortage = behind();
+  shortage.block = mib(97);
+  EXPECT_THAT(remedy_for(shortage, {.budgets = "--budget or --first-layer-budget"}),
+              StartsWith("a larger --budget or --first-layer-budget, or a smaller --batch-size: "));
+  EXPECT_EQ(remedy_for(shortage, {.shared = true}),
+            "a larger WEIR_SHARE_FLOOR, or fewer programs that share: the budget is this one's "
+            "part");
 }
 
 TEST(TrainerRemedy, ADeviceWithoutMemoryNeedsASmallerBudget) {

@@ -32,8 +32,8 @@ struct Command {
 [[nodiscard]] std::vector<ExitCode> exit_codes_of_program();
 
 /// Runs the program, given by at least one word, as `weir run` does with these flags. Also sets
-/// `more` in its environment. Returns the exit code.
+/// `more` in its environment, by the flags `more_flags`. Returns the exit code.
 [[nodiscard]] int run_with(const RunFlags& flags, const std::vector<Variable>& more,
-                           const std::vector<std::string>& words);
+                           const FlagSources& more_flags, const std::vector<std::string>& words);
 
 }  // namespace weir::cli

@@ -107,7 +107,7 @@ std::vector<ExitCode> exit_codes_of_program() {
 }
 
 int run_with(const RunFlags& flags, const std::vector<Variable>& more,
-             const std::vector<std::string>& words) {
+             const FlagSources& more_flags, const std::vector<std::string>& words) {
   const Environment environment = process_environment();
   Preload preload{.library = {}, .summary = {}, .flags = flags.variables()};
   preload.flags.insert(preload.flags.end(), more.begin(), more.end());
@@ -117,8 +117,10 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   const Setting<AllocatorMode> allocator = allocator_mode(with_flags);
   const Setting<preload::TorchWay> torch = torch_way(allocator, with_flags);
   FlagSources sources = flags.sources();
+  sources.insert(more_flags.begin(), more_flags.end());
   if (torch.source == allocator.source && torch.source != "default") {
-    sources["WEIR_TORCH"] = torch.source;
+    const auto flag = sources.find(torch.source);
+    sources["WEIR_TORCH"] = flag == sources.end() ? torch.source : flag->second;
     preload.flags.push_back({"WEIR_TORCH", std::string(to_string(torch.value))});
   }
   preload.batch_range = !settings.batch_range.value.empty();
@@ -156,8 +158,9 @@ Command add_run_command(CommandLine& program) {
   line.set_page("docs/weir-run.md");
   line.set_exit_codes(exit_codes_of_program());
   const auto flags = std::make_shared<RunFlags>(line);
-  return {line,
-          [flags](const std::vector<std::string>& words) { return run_with(*flags, {}, words); }};
+  return {line, [flags](const std::vector<std::string>& words) {
+            return run_with(*flags, {}, {}, words);
+          }};
 }
 
 }  // namespace weir::cli

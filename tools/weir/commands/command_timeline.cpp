@@ -248,11 +248,15 @@ Subcommand add_record(CommandLine& parent) {
             const std::filesystem::path here =
                 timeline::name_of_path(std::filesystem::current_path().string());
             std::vector<Variable> variables{{"WEIR_TIMELINE", (here / flags->output).string()}};
+            const FlagSources sources{
+                {"WEIR_TIMELINE",
+                 flags->output_flag.given() ? flags->output_flag.typed() : std::string("default")},
+                {"WEIR_TIMELINE_BATCHES", "--batches"}};
             if (!flags->batches.empty()) {
               (void)timeline::parse_batch_range("--batches", flags->batches);
               variables.push_back({"WEIR_TIMELINE_BATCHES", flags->batches});
             }
-            return run_with(flags->run, variables, words);
+            return run_with(flags->run, variables, sources, words);
           }};
 }
 

@@ -53,14 +53,22 @@ LinkedCuda linked_cuda_in(std::string_view file) {
   constexpr std::array<std::string_view, 4> kFrameworks{"libpython", "libtorch", "libc10",
                                                         "libtensorflow"};
   // The name of an error, which the runtime has in its table; a symbol would be gone after strip.
-  const bool static_runtime = has(file, "cudaErrorCudartUnloading");
+  // The stand-in's own runtime runs on it.
+  const bool static_runtime = has(file, "cudaErrorCudartUnloading") && !has(file, "weir_standin");
   return {
       .cuda = static_runtime || has(file, "libcudart.so") || has(file, "libcuda.so"),
       .static_runtime = static_runtime,
       .framework = std::ranges::any_of(kFrameworks, [&](auto name) { return has(file, name); })};
 }
 
-LinkedCuda linked_cuda(const std::string& path) { return linked_cuda_in(MappedFile(path).bytes()); }
+LinkedCuda linked_cuda(const std::string& path) {
+  const MappedFile file(path);
+  // The text of a script says nothing of what it starts.
+  if (!file.bytes().starts_with("\x7f"
+                                "ELF"))
+    return {};
+  return linked_cuda_in(file.bytes());
+}
 
 bool finds_standin(const Environment& environment) {
   const char* const value = environment("LD_LIBRARY_PATH");

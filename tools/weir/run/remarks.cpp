@@ -1,5 +1,6 @@
 #include "tools/weir/run/remarks.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -70,7 +71,8 @@ std::vector<Remark> remarks(const Ended& ended, const Collected& collected,
   }
   for (const SummaryFile& file : collected.summaries) {
     const std::string text = without_effect(file.summary);
-    if (!text.empty()) all.push_back({LogLevel::kWarn, text});
+    const Remark remark{LogLevel::kWarn, text};  // once, however many processes there are
+    if (!text.empty() && std::ranges::find(all, remark) == all.end()) all.push_back(remark);
   }
   if (!collected.summaries.empty() || !all.empty()) return all;
   if (ended.signal != 0) {

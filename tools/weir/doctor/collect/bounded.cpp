@@ -15,6 +15,7 @@
 #include <new>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "tools/program/argument_pointers.hpp"
 
@@ -29,6 +30,8 @@ constexpr int kNoMemory = 126;
 constexpr std::size_t kMostOutput = std::size_t{1} << 20U;
 /// How long the kernel may take to end a process. One that hangs in a driver's call stays.
 constexpr milliseconds kEnding{1000};
+/// In milliseconds: how often a child that prints nothing is asked whether it has ended.
+constexpr int kMoment = 20;
 
 int milliseconds_until(Clock::time_point end) {
   const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
@@ -166,18 +169,49 @@ class Interruption {
   std::array<struct sigaction, kSignals.size()> actions_{};
 };
 
-void read_until(Pipe& out, Pipe& err, Bounded& result, Clock::time_point end) {
+/// Whether the process has ended; it is not reaped.
+bool has_ended(pid_t process) noexcept {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == process;
+}
+
+/// Until the process has ended, and the pipes are closed or a moment brings nothing more: what it
+/// left behind may keep them open.
+void read_until(pid_t process, Pipe& out, Pipe& err, Bounded& result, Clock::time_point end) {
+  bool ended = false;
   // A child that never stops writing always has something to read.
   while ((out.reader() >= 0 || err.reader() >= 0) && Clock::now() < end) {
     std::array<pollfd, 2> files{{{.fd = out.reader(), .events = POLLIN, .revents = 0},
                                  {.fd = err.reader(), .events = POLLIN, .revents = 0}}};
-    const int ready = poll(files.data(), files.size(), milliseconds_until(end));
-    if (ready == 0) return;
-    if (ready < 0) continue;
+    const int ready = poll(files.data(), files.size(), std::min(milliseconds_until(end), kMoment));
+    if (ready == 0 && std::exchange(ended, has_ended(process))) return;
+    if (ready <= 0) continue;
     if (files[0].revents != 0) out.read_into(result.out);
     if (files[1].revents != 0) err.read_into(result.err);
   }
 }
+
+/// Ends the group of a child and reaps the child, unless dismissed.
+class GroupEnd {
+ public:
+  GroupEnd(pid_t process, const ChildSignal& signal) : process_(process), signal_(signal) {}
+  ~GroupEnd() {
+    if (dismissed_) return;
+    (void)kill(-process_, SIGKILL);
+    int status = 0;
+    (void)signal_.reap(process_, status, Clock::now() + kEnding);
+  }
+  GroupEnd(const GroupEnd&) = delete;
+  GroupEnd& operator=(const GroupEnd&) = delete;
+
+  void dismiss() noexcept { dismissed_ = true; }
+
+ private:
+  const pid_t process_;
+  const ChildSignal& signal_;
+  bool dismissed_ = false;
+};
 
 /// Starts `child` in a process group of its own, with no input and the pipes as its output, and
 /// waits for its end. `child` does not return.
@@ -202,6 +236,7 @@ Bounded run_child(const std::function<void()>& child, milliseconds limit) {
     const rlimit none{.rlim_cur = 0, .rlim_max = 0};
     (void)setrlimit(RLIMIT_CORE, &none);
     const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (input < 0) close(STDIN_FILENO);
     (void)dup2(input, STDIN_FILENO);
     (void)dup2(out.writer(), STDOUT_FILENO);
     (void)dup2(err.writer(), STDERR_FILENO);
@@ -215,14 +250,16 @@ Bounded run_child(const std::function<void()>& child, milliseconds limit) {
     child();
     _exit(127);
   }
+  GroupEnd group(process, signal);
   (void)setpgid(process, process);  // whoever of the two comes first
   interruption.now_ends(process);
   out.close_writer();
   err.close_writer();
   Bounded result;
-  read_until(out, err, result, end);
+  read_until(process, out, err, result, end);
   int status = 0;
   const bool ended = signal.reap(process, status, end);
+  group.dismiss();
   (void)kill(-process, SIGKILL);  // also what it left behind
   if (!ended) {
     result.answer = Answer::kTimedOut;
