@@ -11,7 +11,6 @@ namespace weir::cli {
 namespace {
 
 using weir::testing::capability_bytes;
-using weir::testing::CapabilityBytes;
 
 constexpr std::uint64_t kRawNetwork = std::uint64_t{1} << CAP_NET_RAW;
 constexpr std::uint64_t kBpf = std::uint64_t{1} << CAP_BPF;  // in the second word
