@@ -29,6 +29,8 @@ Words print_them(Words flags) {
   return run_words(std::move(flags), words);
 }
 
+constexpr const char* kWithoutCuda = "/bin/true";
+
 TEST(WeirAllocator, TheProgramFindsNoVariableOfAFrameworkThatIsNotTheUsers) {
   std::string unset;
   for (const char* name : kOfFrameworks) unset += std::string(name) + " is not set\n";
@@ -72,7 +74,7 @@ TEST(WeirAllocator, TheLineNamesThePlugsThatLieBesideTheLibrary) {
   write_file(folder.file("libweir_torch_2.15.so"), "");
   write_file(folder.file("libweir_torch_2.9.so"), "");
   const Words flags{"--library", folder.file("libweir.so")};
-  EXPECT_THAT(run_weir(run_words(flags, {})).err,
+  EXPECT_THAT(run_weir(run_words(flags, {}, kWithoutCuda)).err,
               StartsWith("weir: allocator: PyTorch 2.9 and 2.15 take each tensor from Weir"));
   EXPECT_THAT(run_weir({"info"}, {{"WEIR_LIBRARY", folder.file("libweir.so")}}).out,
               HasSubstr("\nallocator: PyTorch 2.9 and 2.15 take each tensor from Weir"));
@@ -80,15 +82,16 @@ TEST(WeirAllocator, TheLineNamesThePlugsThatLieBesideTheLibrary) {
 
 TEST(WeirAllocator, OneLineAtTheStartAlwaysSaysWhichIsInForce) {
   for (const char* level : {"error", "warn", "debug"}) {
-    EXPECT_THAT(run_weir(run_words({"--log", level}, {})).err,
+    EXPECT_THAT(run_weir(run_words({"--log", level}, {}, kWithoutCuda)).err,
                 StartsWith("weir: allocator: frameworks keep their own caches"));
     EXPECT_THAT(run_weir(run_words({"--log", level, "--allocator", "async"}, {})).err,
                 StartsWith("weir: allocator: PyTorch, JAX and TensorFlow ask Weir"));
   }
   EXPECT_THAT(
-      joined_lines(
-          run_weir(run_words({}, {}), {{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}}).err,
-          6),
+      joined_lines(run_weir(run_words({}, {}, kWithoutCuda),
+                            {{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}})
+                       .err,
+                   6),
       HasSubstr("; by PYTORCH_CUDA_ALLOC_CONF PyTorch requests each tensor in stream order"));
 }
 
@@ -107,7 +110,7 @@ TEST(WeirAllocator, AProgramOfCudaWithoutAFrameworkIsToldNothingOfThem) {
   const TemporaryDirectory folder;
   const std::string program = folder.file("program");
   const auto err = [&](const char* linked, const Words& flags) {
-    write_file(program, "#!/bin/sh\nexit 0\n# " + std::string(linked) + "\n");
+    write_file(program, read_file(kWithoutCuda) + linked);  // what follows an ELF file is unused
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
     return run_weir(run_words(flags, {}, program)).err;
   };
@@ -115,6 +118,9 @@ TEST(WeirAllocator, AProgramOfCudaWithoutAFrameworkIsToldNothingOfThem) {
   EXPECT_THAT(err("libcudart.so.13", {"--torch", "off"}), StartsWith(kAllocatorLine));
   EXPECT_THAT(err("libcudart.so.13 libtorch.so", {}), StartsWith(kAllocatorLine));
   EXPECT_THAT(err("nothing", {}), StartsWith(kAllocatorLine));
+  write_file(program, "#!/bin/sh\nexit 0\n# libcudart.so.13\n");
+  EXPECT_THAT(run_weir(run_words({}, {}, program)).err, StartsWith(kAllocatorLine))
+      << "a script's text says nothing of what it starts";
 }
 
 TEST(WeirAllocator, TheLineComesBeforeAllThatTheProgramSays) {
