@@ -87,9 +87,10 @@ int run_fragmentation(const Stress& stress) {
               pattern_table(names, least, stress.wide).c_str());
   std::printf(
       "%s%s%s",
-      wrapped("most memory reserved with room for everything, over the peak requested; all: the "
-              "whole device",
-              2)
+      wrapped(
+          "most memory reserved when nothing limits it, over the peak requested; all: the whole "
+          "device",
+          2)
           .c_str(),
       pattern_table(names, reserved, stress.wide).c_str(),
       pattern_legend(reserved, stress.wide).c_str());

@@ -1,4 +1,4 @@
-// What remedies name is there where the program runs.
+// A remedy names only pages and files that exist on the machine that it is for.
 
 #include "tools/weir/doctor/checks/places.hpp"
 

@@ -159,15 +159,20 @@ TEST(TimelineBatches, AStallWithoutABatchIsThatOfTheNextBatchOfItsThread) {
   for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(all[i].stalls, 1U);
 }
 
-TEST(TimelineFragmentation, IsWhatIsReservedAndOfNoUse) {
-  Process process;
-  const auto add = [&](TimelineKind kind, std::uint64_t at, TimelineRecord record) {
+/// Returns a function that adds records of one pool, each without a length.
+auto adder_to(Process& process) {
+  return [&process](TimelineKind kind, std::uint64_t at, TimelineRecord record) {
     record.kind = kind;
     record.begin = record.end = at;
     record.sequence = process.records.size() + 1;
     record.source = 1;
     process.records.push_back(record);
   };
+}
+
+TEST(TimelineFragmentation, IsWhatIsReservedAndOfNoUse) {
+  Process process;
+  const auto add = adder_to(process);
   add(TimelineKind::kPool, 0, {.bytes = 1000});
   add(TimelineKind::kReserve, 0, {.bytes = 400, .cached = 400});
   add(TimelineKind::kAllocate, 0,
@@ -188,13 +193,7 @@ TEST(TimelineFragmentation, IsWhatIsReservedAndOfNoUse) {
 
 TEST(TimelineFragmentation, MemoryThatAwaitsTheDeviceIsHeld) {
   Process process;
-  const auto add = [&](TimelineKind kind, std::uint64_t at, TimelineRecord record) {
-    record.kind = kind;
-    record.begin = record.end = at;
-    record.sequence = process.records.size() + 1;
-    record.source = 1;
-    process.records.push_back(record);
-  };
+  const auto add = adder_to(process);
   add(TimelineKind::kPool, 0, {.bytes = 1000});
   add(TimelineKind::kReserve, 0, {.bytes = 400, .cached = 400});
   add(TimelineKind::kAllocate, 0,

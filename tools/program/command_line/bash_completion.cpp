@@ -8,7 +8,7 @@ namespace {
 /// Finds the command that the words before the cursor name, and what stands at the cursor. `NAME`
 /// is the program's name as a shell's name.
 constexpr std::string_view kFunctions = R"(
-# Offers what begins with $2, as it is typed, of the words $1, among which @file and @folder stand for those.
+# Offers those of the words $1 that begin with $2. @file stands for all files, @folder for all folders.
 _NAME_offer() {
   local found plain=${2#[\'\"]} before='' words=${1//@file/} breaks
   words=${words//@folder/}
