@@ -46,7 +46,7 @@ TEST_F(FurtherReading, FindsTheDataOfAWheel) {
 }
 
 TEST_F(FurtherReading, NamesThePageOfTheSourceTreeThatAProgramWasBuiltIn) {
-  make("CMakeLists.txt");
+  make("tools/weir/CMakeLists.txt");
   EXPECT_EQ(for_program_in("build/dev/tools"), "");
   make("docs/group.md");
   EXPECT_EQ(for_program_in("build/dev/tools"), "docs/group.md in the source tree");
@@ -55,7 +55,7 @@ TEST_F(FurtherReading, NamesThePageOfTheSourceTreeThatAProgramWasBuiltIn) {
 TEST_F(FurtherReading, NamesNothingThatIsNotThere) {
   make("docs/group.md");  // of some other project: no source tree
   EXPECT_EQ(for_program_in("bin"), "");
-  make("CMakeLists.txt");
+  make("tools/weir/CMakeLists.txt");
   EXPECT_EQ(further_reading({.name = "prog"}, directory_.file("bin")), "") << "it has no page";
 }
 

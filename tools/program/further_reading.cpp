@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <system_error>
+#include <utility>
 
 #include "tools/program/is_there.hpp"
 
@@ -25,14 +26,11 @@ std::string manual_name(const CommandText& command) {
   return name;
 }
 
-std::string installed(const CommandText& command, const fs::path& share) {
-  std::string text;
-  const std::string manual = manual_name(command);
-  const fs::path page = share / "man/man1" / (manual + ".1");
-  if (is_there(page) || is_there(page.string() + ".gz")) text = "man " + manual;
-  const fs::path document = share / "doc/weir" / command.page;
-  if (is_there(document)) text += (text.empty() ? "" : ", ") + document.string();
-  return text;
+bool has_manual(const std::string& name, const fs::path& folder) {
+  return std::ranges::any_of(kShares, [&](const char* share) {
+    const fs::path page = folder / share / "man/man1" / (name + ".1");
+    return is_there(page) || is_there(page.string() + ".gz");
+  });
 }
 
 }  // namespace
@@ -42,18 +40,28 @@ fs::path folder_of_program() {
   return fs::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-std::string further_reading(const CommandText& command, const fs::path& folder) {
-  if (command.page.empty()) return "";
+FoundPage find_page(const std::string& page, const fs::path& folder) {
   for (const char* const share : kShares) {
-    std::string text = installed(command, (folder / share).lexically_normal());
-    if (!text.empty()) return text;
+    fs::path file = (folder / share / "doc/weir" / page).lexically_normal();
+    if (is_there(file)) return {std::move(file), false};
   }
   for (fs::path tree = folder; tree.has_relative_path(); tree = tree.parent_path()) {
-    if (is_there(tree / "CMakeLists.txt") && is_there(tree / command.page)) {
-      return command.page + " in the source tree";
+    // Another project may have pages of our names.
+    if (is_there(tree / "tools/weir/CMakeLists.txt") && is_there(tree / page)) {
+      return {tree / page, true};
     }
   }
-  return "";
+  return {};
+}
+
+std::string further_reading(const CommandText& command, const fs::path& folder) {
+  if (command.page.empty()) return "";
+  const std::string manual = manual_name(command);
+  std::string text = has_manual(manual, folder) ? "man " + manual : "";
+  const FoundPage page = find_page(command.page, folder);
+  if (page.file.empty()) return text;
+  return text.append(text.empty() ? "" : ", ")
+      .append(page.in_source_tree ? command.page + " in the source tree" : page.file.string());
 }
 
 }  // namespace weir
