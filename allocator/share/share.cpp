@@ -10,6 +10,7 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/base/no_cancel.hpp"
+#include "allocator/base/time_after.hpp"
 
 namespace weir {
 namespace {
@@ -111,7 +112,8 @@ void Share::attach(const ShareOptions& options) {
     }
     if (now == Attached::kYes) return;
     const auto waited = std::chrono::steady_clock::now() - begun;
-    const auto most = now == Attached::kNotYet ? options.patience : options.patience + kMostBusy;
+    const auto most =
+        now == Attached::kNotYet ? options.patience : time_after(options.patience, kMostBusy);
     if (waited >= most && now == Attached::kNotYet) {
       refuse_share(options.id, "others still use what they lease above their floors, and " +
                                    format_bytes(floor_) + " of " + format_bytes(budget_) +

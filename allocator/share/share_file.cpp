@@ -18,6 +18,7 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/file_size_signal.hpp"
 #include "allocator/base/no_cancel.hpp"
+#include "allocator/base/time_after.hpp"
 
 namespace weir {
 namespace {
@@ -146,7 +147,7 @@ std::string fault_of_file(const struct stat& found, const ShareOwner& owner) {
 /// Tries to lock all slots together, for at most `patience`.
 bool set_lock_within(int descriptor, short type, std::chrono::nanoseconds patience) noexcept {
   constexpr int kTriesAtOnce = 16;
-  const auto until = std::chrono::steady_clock::now() + patience;
+  const auto until = time_after_now(patience);
   for (int i = 0;; ++i) {
     if (set_lock(descriptor, 0, type)) return true;
     if (errno != EAGAIN && errno != EACCES && errno != EINTR) return false;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/time_after.hpp"
 #include "allocator/timeline/sink.hpp"
 
 namespace weir {
@@ -19,7 +20,7 @@ void MemoryAttempts::wait_or_fail(const Attempt& attempt) {
   if (last_) pool_.fail(attempt);
   if (!deadline_) {
     // From now on each attempt follows a reading of the pressure, so that later frees are noticed.
-    deadline_ = std::chrono::steady_clock::now() + admission_.grace();
+    deadline_ = time_after_now(admission_.grace());
     pressure_ = pool_.pressure();
     return;
   }

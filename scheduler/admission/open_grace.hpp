@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "allocator/base/time_after.hpp"
+
 namespace weir {
 
 /// The longest wait of one batch for open batches. It begins again whenever their number changes,
@@ -17,7 +19,7 @@ class OpenGrace {
   void observe(std::uint64_t open, Time now, std::chrono::nanoseconds grace) {
     if (open_ == open) return;
     open_ = open;
-    end_ = now + grace;
+    end_ = time_after(now, grace);
   }
 
   /// Ends the grace; the next observe() begins another.

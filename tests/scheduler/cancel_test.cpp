@@ -7,6 +7,7 @@
 #include <latch>
 #include <optional>
 #include <stop_token>
+#include <thread>
 #include <vector>
 
 #include "rig.hpp"
@@ -93,6 +94,20 @@ TEST(CancelInTheGrace, EndsIt) {
   stop.request_stop();
   EXPECT_THAT(asks.get(), HasSubstr("cancelled"));
   EXPECT_EQ(rig->admission().open, 1U);
+}
+
+TEST(Grace, OfTheGreatestLengthIsAWaitAndNotAFailureAtOnce) {
+  Rig rig({.budget = kWholeBudget, .grace = std::chrono::nanoseconds::max()});
+  const Batch older = rig->begin_batch("older", {.hint = Bytes{}});
+  Tensor all = rig.filled(kWholeBudget, 1);
+  const std::uint64_t before = rig->admission().sleeps;
+  auto asks = ask_in_a_batch(rig, kWholeBudget, {});
+  while (rig->admission().sleeps == before &&
+         asks.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    std::this_thread::yield();
+  }
+  all = {};
+  EXPECT_EQ(asks.get(), "served");
 }
 
 TEST(CancelNamed, AnotherThreadsRequestIsEndedByTheTokenOfTheBatchThatItNames) {

@@ -6,6 +6,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
+#include "allocator/base/time_after.hpp"
 #include "trainer/checkpoint/checkpoint_writer.hpp"
 
 namespace weir {
@@ -67,7 +68,7 @@ void Checkpointer::after_batch(std::uint64_t done, const State& state) {
 bool Checkpointer::finish(std::uint64_t done, const State& state) {
   {
     Lock lock(mutex_);
-    give_up_ = options_.now() + options_.most_at_end;
+    give_up_ = time_after(options_.now(), options_.most_at_end);
     while (busy_) changed_.wait(lock);
     if (in_file_ == done) return true;
   }

@@ -4,6 +4,7 @@
 #include <latch>
 #include <utility>
 
+#include "allocator/base/time_after.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 
 namespace weir {
@@ -60,7 +61,7 @@ Addition::Addition(const std::string& device, const DispatchCase& what, std::sto
 
 void Addition::work_in_frontend() const {
   if (what_.frontend.count() == 0) return;
-  const Clock::time_point end = Clock::now() + what_.frontend;
+  const Clock::time_point end = time_after_now(what_.frontend);
   while (Clock::now() < end) continue;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/time_after.hpp"
 #include "trainer/ranks/seconds.hpp"
 
 namespace weir {
@@ -63,7 +64,7 @@ void Lifeline::serve() noexcept {
   for (;;) {
     if (Clock::now() >= next) {
       if (!beat()) return;
-      next = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.beat);
+      next = time_after_now(options_.beat);
     }
     if (!listen_until(next)) return;
   }

@@ -11,6 +11,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
+#include "allocator/base/time_after.hpp"
 #include "trainer/ranks/mpi.hpp"
 #include "trainer/ranks/nccl.hpp"
 #include "trainer/ranks/star.hpp"
@@ -31,7 +32,7 @@ class TimeLimit {
   TimeLimit(int rank, std::chrono::nanoseconds limit, std::string why)
       : thread_([this, rank, limit, why = std::move(why)](const std::stop_token& stop) {
           std::unique_lock lock(mutex_);
-          (void)over_.wait_for(lock, stop, limit, [] { return false; });
+          (void)over_.wait_until(lock, stop, time_after_now(limit), [] { return false; });
           if (!stop.stop_requested()) end_process(rank, why);
         }) {}
 

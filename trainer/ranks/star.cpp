@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/time_after.hpp"
 
 namespace weir {
 namespace {
@@ -153,8 +154,7 @@ class Star final : public Transport {
 
 std::vector<Links> meet(int rank, int size, const MeetingPlace& place, const Socket& listener,
                         std::size_t sets, std::chrono::nanoseconds within) {
-  const Clock::time_point deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(within);
+  const Clock::time_point deadline = time_after_now(within);
   std::vector<Links> links(sets);
   if (rank != 0) {
     for (std::size_t set = 0; set < sets; ++set) {

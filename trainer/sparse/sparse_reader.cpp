@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/time_after.hpp"
 
 namespace weir {
 
@@ -42,7 +43,7 @@ void SparseReader::work() {
   SparseRows rows;
   BatchPacker packer;
   while (const auto index = claim()) {
-    const auto ready = std::chrono::steady_clock::now() + least_;
+    const auto ready = time_after_now(least_);
     try {
       const auto batch = make(*index, rows, packer);
       if (!batch) return;

@@ -21,6 +21,12 @@ TEST(OpenGrace, IsOverAtItsEnd) {
   EXPECT_TRUE(grace.over(kStart + kGrace));
 }
 
+TEST(OpenGrace, OfTheGreatestLengthNeverEnds) {
+  OpenGrace grace;
+  grace.observe(1, kStart, std::chrono::nanoseconds::max());
+  EXPECT_FALSE(grace.over(kStart + std::chrono::hours(1'000'000)));
+}
+
 TEST(OpenGrace, IsNotOverBeforeItBegins) {
   const OpenGrace grace;
   EXPECT_FALSE(grace.over(kStart));

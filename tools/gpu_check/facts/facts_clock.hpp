@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/base/time_after.hpp"
 #include "tools/program/median.hpp"
 
 namespace weir::gpu_check {
@@ -51,7 +52,7 @@ inline constexpr std::chrono::milliseconds kLongestRepetition{600};
 template <typename Call>
 [[nodiscard]] std::size_t repeat(const Call& call,
                                  std::chrono::nanoseconds longest = kLongestRepetition) {
-  const auto end = FactClock::now() + longest;
+  const auto end = time_after_now(longest);
   std::size_t done = 0;
   for (; done < kRepetitions && FactClock::now() < end; ++done) call();
   return done;

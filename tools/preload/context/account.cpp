@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "allocator/base/no_cancel.hpp"
+#include "allocator/base/time_after.hpp"
 
 namespace weir::preload {
 namespace {
@@ -116,8 +117,9 @@ bool Account::await_move(std::uint64_t ended) noexcept {
   const std::chrono::nanoseconds most = neighbours_->patience();
   const NoCancel no_cancel;
   Lock lock(mutex_);
-  move_ended_.wait_for(
-      lock, most, [&]() WEIR_REQUIRES(mutex_) { return moves_ == 0 || moves_ended_ != ended; });
+  move_ended_.wait_until(lock, time_after_now(most), [&]() WEIR_REQUIRES(mutex_) {
+    return moves_ == 0 || moves_ended_ != ended;
+  });
   return moves_ended_ != ended;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "allocator/base/log.hpp"
+#include "allocator/base/time_after.hpp"
 #include "allocator/progress/pause.hpp"
 
 namespace weir::preload {
@@ -96,7 +97,8 @@ Fences::Followed& Fences::add(CUstream stream, std::uint64_t owner) {
 void Fences::end_request() noexcept { this_request = nullptr; }
 
 std::chrono::nanoseconds Fences::left_of_request(std::chrono::nanoseconds most) noexcept {
-  return std::max<Clock::duration>(request_began + most - Clock::now(), Clock::duration::zero());
+  return std::max<Clock::duration>(time_after(request_began, most) - Clock::now(),
+                                   Clock::duration::zero());
 }
 
 void Fences::use_per_thread() noexcept { use_own_stream(); }
@@ -694,7 +696,7 @@ void Fences::measure(std::atomic<std::int64_t>& device_time, Clock::time_point s
 }
 
 bool Fences::wait(Point point, std::stop_token stop) {
-  const auto wait_until = request_began + max_wait_;
+  const auto wait_until = time_after(request_began, max_wait_);
   if (this_request != nullptr && this_request->is_hopeless()) return false;
   for (Pause pause(std::chrono::microseconds(200));; pause()) {
     {

@@ -8,6 +8,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/no_cancel.hpp"
+#include "allocator/base/time_after.hpp"
 
 namespace weir::preload {
 
@@ -57,7 +58,7 @@ class GiveBackGate {
 
  private:
   [[nodiscard]] bool begin(std::chrono::nanoseconds most) {
-    const auto until = std::chrono::steady_clock::now() + most;
+    const auto until = time_after_now(most);
     const NoCancel no_cancel;
     Lock lock(mutex_);
     while (giving_ || ends_ != 0) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/time_after.hpp"
 #include "tools/timeline/live/reader.hpp"
 
 namespace weir::timeline {
@@ -106,7 +107,7 @@ std::optional<BudgetAnswer> Asker::answer_to(std::uint64_t serial) const noexcep
 }
 
 Asker::Result Asker::ask(const BudgetAsk& ask, std::chrono::nanoseconds patience) {
-  const Clock::time_point deadline = Clock::now() + patience;
+  const Clock::time_point deadline = time_after_now(patience);
   const auto is_late = [deadline] { return Clock::now() >= deadline; };
   for (;;) {
     const LockResult locked = lock(true);

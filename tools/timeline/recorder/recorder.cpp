@@ -9,6 +9,7 @@
 
 #include "allocator/base/log.hpp"
 #include "allocator/base/no_cancel.hpp"
+#include "allocator/base/time_after.hpp"
 #include "tools/timeline/model/background_thread.hpp"
 #include "tools/timeline/recorder/toggle_signal.hpp"
 
@@ -306,7 +307,8 @@ bool Recorder::wait_for_round(std::chrono::milliseconds patience) noexcept {
   (void)sem_post(&wake_);
   std::uint64_t advances = advances_.load();
   while (done_ < mine && !ended_) {
-    if (round_ended_.wait_for(lock, patience) == std::cv_status::no_timeout) continue;
+    if (round_ended_.wait_until(lock, time_after_now(patience)) == std::cv_status::no_timeout)
+      continue;
     if (std::exchange(advances, advances_.load()) == advances_.load()) return done_ >= mine;
   }
   return done_ >= mine;
@@ -353,7 +355,9 @@ bool Recorder::wait_for_end() noexcept {
   Lock lock(mutex_);
   std::uint64_t advances = advances_.load();
   while (!ended_) {
-    if (round_ended_.wait_for(lock, options_.patience) == std::cv_status::no_timeout) continue;
+    if (round_ended_.wait_until(lock, time_after_now(options_.patience)) ==
+        std::cv_status::no_timeout)
+      continue;
     if (std::exchange(advances, advances_.load()) == advances_.load()) return ended_;
   }
   return true;

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "allocator/base/time_after.hpp"
 #include "tools/program/argument_pointers.hpp"
 
 namespace weir::cli::doctor {
@@ -216,7 +217,7 @@ class GroupEnd {
 /// Starts `child` in a process group of its own, with no input and the pipes as its output, and
 /// waits for its end. `child` does not return.
 Bounded run_child(const std::function<void()>& child, milliseconds limit) {
-  const Clock::time_point end = Clock::now() + limit;
+  const Clock::time_point end = time_after_now(limit);
   const ChildSignal signal;
   Pipe out;
   Pipe err;
