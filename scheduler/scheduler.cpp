@@ -305,7 +305,8 @@ void Scheduler::write(const Tensor& tensor, std::size_t first, const HostData& h
     stream.copy(out.bytes(0).subspan(start).data(), from.data(), from.bytes());
   };
   // What was there stays where it is not written: an update in place, so its error stays, too.
-  const std::span<const Tensor> before(&tensor, written(tensor).sequence != 0 ? 1 : 0);
+  const bool updates = host.size() != tensor.shape().elements() && written(tensor).sequence != 0;
+  const std::span<const Tensor> before(&tensor, updates ? 1 : 0);
   submit_to(owner, "write", {.reads = before, .writes = {tensor}, .stream = StreamRole::kCopyIn},
             copy, where);
 }

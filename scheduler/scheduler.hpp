@@ -151,7 +151,8 @@ class Scheduler {
 
   /// Writes `host` over the elements of `tensor` from `first` on, in order on the copy-in stream. A
   /// tensor without memory gets it, not cleared. Throws UsageError if it has no such elements, or
-  /// others than `host`. For `host` the rule of copy_in holds.
+  /// others than `host`. For `host` the rule of copy_in holds. Writing all elements ends the
+  /// tensor's error; after writing some, the others are still lost, so the error stays.
   void write(const Tensor& tensor, std::size_t first, const HostData& host,
              CallSite where = CallSite::here());
 

@@ -244,6 +244,18 @@ TEST(TensorPieces, WrittenOverAnErrorDoNotHideIt) {
   settle(rig);
 }
 
+TEST(TensorPieces, ThatAreTheWholeTensorEndItsError) {
+  Rig rig;
+  const Tensor tensor = rig->empty({2, 5});
+  const std::vector<float> all(10, 3);
+  rig->submit("break", {.writes = {tensor}}, broken("lost"));
+  rig->write(tensor.rows(1, 1), 0, std::span(all).first(5));  // all of a view is a part
+  EXPECT_THAT(message_of<Error>([&] { rig->wait(tensor); }), HasSubstr("lost"));
+  rig->write(tensor, 0, all);
+  EXPECT_EQ(rig->read(tensor), all);
+  settle(rig);
+}
+
 TEST(TensorPieces, ReadTakeHostMemoryForOnePiece) {
   Rig rig;
   const Tensor tensor = rig.filled(mib(8), 1);
