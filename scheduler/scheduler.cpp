@@ -166,38 +166,53 @@ void Scheduler::require_here(std::string_view name, const Uses& uses) const {
 /// Host memory that the device copies a result to, and whether the copy is done. Shared by the
 /// operation and the reader: if the reader's wait throws, the device still copies to it. Freed in
 /// copy order.
-class Scheduler::HostBuffer {
- public:
-  /// Allocates for `owner`, requested at `where`. May wait for memory until the owner's stop, then
-  /// throws Cancelled.
-  HostBuffer(Pool& pool, Bytes size, StreamId stream, std::string_view label, const Owner& owner,
-             CallSite where)
-      : pool_(pool), stream_(stream) {
-    const TimelineScope scope(number_of(owner), where.file, where.line);
-    Attempt attempt{.stop = owner.stop};
-    data_ = pool.try_allocate(size, stream, label, attempt);
-    if (data_ != nullptr) return;
-    if (owner.stop.stop_requested()) throw Cancelled(std::string(label) + kMemoryWaitCancelled);
-    pool.fail(attempt);
-  }
-  ~HostBuffer() {
-    try {
-      pool_.deallocate(data_, stream_);
-    } catch (const std::exception& error) {
-      log(LogLevel::kError, std::string("a copy buffer is leaked: ") + error.what());
-    }
-  }
-  HostBuffer(const HostBuffer&) = delete;
-  HostBuffer& operator=(const HostBuffer&) = delete;
+struct Scheduler::HostBuffer {
+  explicit HostBuffer(Allocation allocated) noexcept : memory(std::move(allocated)) {}
+  [[nodiscard]] void* data() const noexcept { return memory.data(); }
 
-  [[nodiscard]] void* data() const noexcept { return data_; }
+  Allocation memory;
   bool copied = false;
-
- private:
-  Pool& pool_;
-  const StreamId stream_;
-  void* data_ = nullptr;
 };
+
+/// What a copy to the device reads. Part of its operation's closure, which lasts until the device
+/// is done.
+struct Scheduler::HostSource {
+  const void* data = nullptr;
+  Bytes bytes{};
+  Allocation staging{};                 ///< the call's own copy of the elements
+  std::shared_ptr<const void> taken{};  ///< a vector that was taken over
+  bool late = true;                     ///< false: the call waits for the copy
+};
+
+Allocation Scheduler::try_host_memory(Bytes size, StreamRole role, std::string_view label,
+                                      const Owner& owner, CallSite where, Attempt& attempt) {
+  const TimelineScope scope(number_of(owner), where.file, where.line);
+  const StreamId stream = device_.stream(role);
+  attempt.stop = owner.stop;
+  Allocation memory(host_pool_, host_pool_.try_allocate(size, stream, label, attempt), size,
+                    stream);
+  if (!memory && owner.stop.stop_requested()) {
+    throw Cancelled(std::string(label) + kMemoryWaitCancelled);
+  }
+  return memory;
+}
+
+// Ends: each round waits for submitted copies, and without any it is the last.
+Allocation Scheduler::host_memory_for_read(Bytes size, const Owner& owner, CallSite where) {
+  Attempt attempt;
+  const auto ask = [&] {
+    return try_host_memory(size, StreamRole::kCopyOut, "read", owner, where, attempt);
+  };
+  Allocation memory = ask();
+  while (!memory) {
+    const Point copies = last_submitted(StreamRole::kCopyIn);
+    const bool all_free = reached(copies);
+    if (!all_free) (void)device_.progress().wait(copies, owner.stop);
+    memory = ask();
+    if (!memory && all_free) host_pool_.fail(attempt);
+  }
+  return memory;
+}
 
 std::shared_ptr<const void> Scheduler::read_all(const Tensor& tensor, DType dtype, CallSite where) {
   (void)state_of(tensor, "read");
@@ -237,9 +252,8 @@ std::shared_ptr<Scheduler::HostBuffer> Scheduler::read_back(const Tensor& tensor
   const Barrier barrier("read", where, device_.timeline_source());
   const std::size_t element = size_of(tensor.dtype());
   const Bytes size{count * element};
-  const bool catches_up = !device_.progress().reached(written(tensor));
-  auto buffer = std::make_shared<HostBuffer>(host_pool_, size, device_.stream(StreamRole::kCopyOut),
-                                             "read", owner_here(), where);
+  const bool catches_up = !reached(written(tensor));
+  auto buffer = std::make_shared<HostBuffer>(host_memory_for_read(size, owner_here(), where));
   submit(
       "read", {.reads = {tensor}, .stream = StreamRole::kCopyOut},
       [buffer, start = first * element, size](Stream& stream, Inputs in, Outputs /*out*/) {
@@ -254,15 +268,41 @@ std::shared_ptr<Scheduler::HostBuffer> Scheduler::read_back(const Tensor& tensor
   throw Error("read: the contents were lost to an error and have been overwritten since");
 }
 
-/// Copies caller memory that the device cannot copy late into memory that it can.
-std::shared_ptr<Scheduler::HostBuffer> Scheduler::make_copyable(HostData& host, const Owner& owner,
-                                                                CallSite where) {
-  if (device_.copies_late(host.data())) return nullptr;
-  auto buffer = std::make_shared<HostBuffer>(
-      host_pool_, host.bytes(), device_.stream(StreamRole::kCopyIn), "copy_in", owner, where);
-  std::memcpy(buffer->data(), host.data(), host.bytes().count);
-  host = {buffer->data(), host.size(), host.dtype()};
-  return buffer;
+Scheduler::HostSource Scheduler::keep(const HostData& host, const Owner& owner, CallSite where) {
+  HostSource source{.data = host.data(), .bytes = host.bytes()};
+  if (host.empty()) return source;
+  if (host.may_copy_late() && device_.copies_late(host.data())) {
+    source.taken = host.take();
+    return source;
+  }
+  const Pressure pressure = host_pool_.pressure();
+  Attempt attempt;
+  // The other half is for reads, links and readers.
+  if (pressure.held + source.bytes <= Bytes{pressure.budget.count / 2}) {
+    source.staging =
+        try_host_memory(source.bytes, StreamRole::kCopyIn, "copy_in", owner, where, attempt);
+  }
+  source.late = static_cast<bool>(source.staging);
+  if (!source.late) return source;
+  std::memcpy(source.staging.data(), host.data(), source.bytes.count);
+  source.data = source.staging.data();
+  return source;
+}
+
+void Scheduler::copy_host(const Owner& owner, std::string_view name, const HostData& host,
+                          const Uses& uses, std::size_t start, CallSite where) {
+  HostSource source = keep(host, owner, where);
+  const bool late = source.late;
+  submit_to(
+      owner, name, uses,
+      [start, source = std::move(source)](Stream& stream, Inputs /*in*/, Outputs out) {
+        stream.copy(out.bytes(0).subspan(start).data(), source.data, source.bytes);
+      },
+      where);
+  if (late) return;
+  const Barrier barrier(name, where, device_.timeline_source());
+  (void)device_.progress().wait(last_submitted(StreamRole::kCopyIn), {});
+  admission_.note_synchronized(owner.batch);
 }
 
 Tensor Scheduler::copy_in(const HostData& host, const Shape& shape, std::string_view label,
@@ -275,40 +315,30 @@ Tensor Scheduler::copy_in(const Batch& batch, const HostData& host, const Shape&
   return copy_in_to(owner_of(batch, label), host, shape, label, where);
 }
 
-Tensor Scheduler::copy_in_to(const Owner& owner, HostData host, const Shape& shape,
+Tensor Scheduler::copy_in_to(const Owner& owner, const HostData& host, const Shape& shape,
                              std::string_view label, CallSite where) {
+  refuse_device_thread("copy_in");
   if (host.size() != shape.elements()) {
     throw UsageError("copy_in: " + std::to_string(host.size()) + " elements for a tensor of " +
                      shape.to_string());
   }
   Tensor tensor = empty(shape, host.dtype(), label);
-  const std::shared_ptr<HostBuffer> buffer = make_copyable(host, owner, where);
-  submit_to(
-      owner, label, {.writes = {tensor}, .stream = StreamRole::kCopyIn},
-      [host, buffer](Stream& stream, Inputs /*in*/, Outputs out) {
-        stream.copy(out.bytes(0).data(), host.data(), host.bytes());
-      },
-      where);
+  copy_host(owner, label, host, {.writes = {tensor}, .stream = StreamRole::kCopyIn}, 0, where);
   return tensor;
 }
 
 void Scheduler::write(const Tensor& tensor, std::size_t first, const HostData& host,
                       CallSite where) {
+  refuse_device_thread("write");
   require_elements(tensor, "write", first, host.size());
   if (host.empty()) return;
   require_dtype(tensor, "write", host.dtype());
-  const Owner owner = owner_here();
-  HostData from = host;
-  const std::shared_ptr<HostBuffer> buffer = make_copyable(from, owner, where);
-  const std::size_t start = first * size_of(from.dtype());
-  const auto copy = [start, from, buffer](Stream& stream, Inputs /*in*/, Outputs out) {
-    stream.copy(out.bytes(0).subspan(start).data(), from.data(), from.bytes());
-  };
   // What was there stays where it is not written: an update in place, so its error stays, too.
   const bool updates = host.size() != tensor.shape().elements() && written(tensor).sequence != 0;
   const std::span<const Tensor> before(&tensor, updates ? 1 : 0);
-  submit_to(owner, "write", {.reads = before, .writes = {tensor}, .stream = StreamRole::kCopyIn},
-            copy, where);
+  copy_host(owner_here(), "write", host,
+            {.reads = before, .writes = {tensor}, .stream = StreamRole::kCopyIn},
+            first * size_of(tensor.dtype()), where);
 }
 
 Point Scheduler::written(const Tensor& tensor) {
@@ -323,7 +353,7 @@ void Scheduler::wait(const Tensor& tensor, CallSite where) {
   const TensorState& state = state_of(tensor, "wait");
   const Barrier barrier("wait", where, device_.timeline_source());
   const Point point = written(tensor);
-  const bool catches_up = !device_.progress().reached(point);
+  const bool catches_up = !reached(point);
   (void)device_.progress().wait(point, {});
   if (catches_up) admission_.note_synchronized(owner_here().batch);
   if (auto error = table_->error(state)) std::rethrow_exception(error);

@@ -24,6 +24,8 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/adapt/allocation.hpp"
+#include "allocator/attempt.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/pool.hpp"
 #include "scheduler/admission/admission.hpp"
@@ -138,9 +140,11 @@ class Scheduler {
   void require_here(std::string_view name, const Uses& uses) const;
 
   /// Returns a new tensor with a copy of `host`, in its dtype, made in order on the copy-in stream.
-  /// `host` is any vector, array or span of an Element. It must not change until the copy is done:
-  /// see `written`. A GPU copies late only from page-locked memory, such as its host upstream's;
-  /// other memory is first copied there, before this returns.
+  /// `host` is any vector, array or span of an Element. It is copied before this returns, to host
+  /// memory from which the device copies late; a temporary or moved vector is taken over instead
+  /// where the device copies late from it; what is wrapped in `weir::borrowed` stays the caller's.
+  /// If such copies already take half of the device's host memory, this waits for its own on the
+  /// device instead. Throws UsageError for other elements than `shape` has, and as `submit` does.
   [[nodiscard]] Tensor copy_in(const HostData& host, const Shape& shape,
                                std::string_view label = "copy_in",
                                CallSite where = CallSite::here());
@@ -151,7 +155,7 @@ class Scheduler {
 
   /// Writes `host` over the elements of `tensor` from `first` on, in order on the copy-in stream. A
   /// tensor without memory gets it, not cleared. Throws UsageError if it has no such elements, or
-  /// others than `host`. For `host` the rule of copy_in holds. Writing all elements ends the
+  /// others than `host`. For `host` the rules of copy_in hold. Writing all elements ends the
   /// tensor's error; after writing some, the others are still lost, so the error stays.
   void write(const Tensor& tensor, std::size_t first, const HostData& host,
              CallSite where = CallSite::here());
@@ -201,7 +205,8 @@ class Scheduler {
  private:
   friend class Batch;
   friend class DeviceLink;
-  class HostBuffer;
+  struct HostBuffer;
+  struct HostSource;
   class Turn;
   /// How a call uses a tensor, for messages.
   struct Argument {
@@ -221,12 +226,22 @@ class Scheduler {
   [[nodiscard]] static std::uint32_t number_of(const Owner& owner) noexcept;
   void submit_to(const Owner& owner, std::string_view name, const Uses& uses, Kernel&& kernel,
                  CallSite where);
-  [[nodiscard]] Tensor copy_in_to(const Owner& owner, HostData host, const Shape& shape,
+  [[nodiscard]] Tensor copy_in_to(const Owner& owner, const HostData& host, const Shape& shape,
                                   std::string_view label, CallSite where);
+  /// Submits the copy of `host` to the one tensor that `uses` writes, from byte `start` on.
+  void copy_host(const Owner& owner, std::string_view name, const HostData& host, const Uses& uses,
+                 std::size_t start, CallSite where);
   /// Forgets a closed batch, which spares the next look a question to the ledger.
   void forget_batch(TicketRef ticket) noexcept;
-  [[nodiscard]] std::shared_ptr<HostBuffer> make_copyable(HostData& host, const Owner& owner,
-                                                          CallSite where);
+  /// Returns what a copy of `host` reads, and keeps it if the copy may run late.
+  [[nodiscard]] HostSource keep(const HostData& host, const Owner& owner, CallSite where);
+  /// Returns host memory for a copy on this stream, or nothing and what the pool found. May wait
+  /// until the owner's stop, then throws Cancelled.
+  [[nodiscard]] Allocation try_host_memory(Bytes size, StreamRole role, std::string_view label,
+                                           const Owner& owner, CallSite where, Attempt& attempt);
+  /// Returns host memory to read to. Waits for copies to the device if these have it. Throws
+  /// OutOfMemory, or Cancelled.
+  [[nodiscard]] Allocation host_memory_for_read(Bytes size, const Owner& owner, CallSite where);
   [[nodiscard]] TensorState& state_of(const Tensor& tensor, std::string_view what,
                                       const Argument& argument = {"tensor", 0}) const;
   [[noreturn]] void refuse_elsewhere(std::string_view what, const Argument& argument,

@@ -9,7 +9,10 @@
 namespace weir {
 
 Allocation::Allocation(Pool& pool, Bytes bytes, StreamId stream, std::string_view label)
-    : pool_(&pool), data_(pool.allocate(bytes, stream, label)), size_(bytes), stream_(stream) {}
+    : Allocation(pool, pool.allocate(bytes, stream, label), bytes, stream) {}
+
+Allocation::Allocation(Pool& pool, void* data, Bytes bytes, StreamId stream) noexcept
+    : pool_(&pool), data_(data), size_(data != nullptr ? bytes : Bytes{}), stream_(stream) {}
 
 Allocation::Allocation(Allocation&& other) noexcept
     : pool_(other.pool_),

@@ -23,6 +23,8 @@ class [[nodiscard]] Allocation {
   /// Allocates `bytes` for later work on `stream`. Owns nothing for 0 bytes. `label` as in
   /// Pool::allocate. Throws OutOfMemory.
   Allocation(Pool& pool, Bytes bytes, StreamId stream, std::string_view label = {});
+  /// Takes over the block at `data`, of `bytes`, which `pool` handed out; null: owns nothing.
+  Allocation(Pool& pool, void* data, Bytes bytes, StreamId stream) noexcept;
   Allocation(Allocation&& other) noexcept;             ///< leaves `other` empty
   Allocation& operator=(Allocation&& other) noexcept;  ///< frees its own block first
   Allocation(const Allocation&) = delete;

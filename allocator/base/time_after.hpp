@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// The end of a wait of a given length, for any length.
+// The end of a wait of a given length, for any length.
 
 #include <chrono>
 

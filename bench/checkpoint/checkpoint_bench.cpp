@@ -59,8 +59,8 @@ class Network {
 
   void step() {
     const Batch batch = scheduler_.begin_batch("train");
-    const Tensor x = scheduler_.copy_in(values_, {kRows, kWidth}, "inputs");
-    const Tensor y = scheduler_.copy_in(values_, {kRows, kWidth}, "targets");
+    const Tensor x = scheduler_.copy_in(borrowed(values_), {kRows, kWidth}, "inputs");
+    const Tensor y = scheduler_.copy_in(borrowed(values_), {kRows, kWidth}, "targets");
     Mlp::Tape tape = model_.forward(x);
     Tensor gradient = operations_.l2_loss_gradient(tape.back(), y);
     model_.backward(std::move(tape), std::move(gradient));

@@ -71,8 +71,8 @@ class CacheRun {
   void round() {
     std::vector<Tensor> batches;
     for (std::uint64_t i = 0; i < what_.depth; ++i) {
-      batches.push_back(
-          scheduler_.copy_in(host_.at(next_++ % kHostBatches), {rows_, kColumns}, "batch"));
+      batches.push_back(scheduler_.copy_in(borrowed(host_.at(next_++ % kHostBatches)),
+                                           {rows_, kColumns}, "batch"));
     }
     // Copies keep their order, so this waits for all of them.
     scheduler_.submit("all copied", {.reads = {batches.back()}}, [](Stream&, Inputs, Outputs) {});

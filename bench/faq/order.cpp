@@ -124,7 +124,7 @@ class OrderRun {
     for (std::uint64_t i = 0; i < batches_; ++i) {
       const Batch batch = scheduler_.begin_batch(producer == 0 ? "long" : "short");
       const std::vector<float>& host = hosts_.at(producer).at(i % kHostBatches);
-      const Tensor x = scheduler_.copy_in(host, {host.size()}, "inputs");
+      const Tensor x = scheduler_.copy_in(borrowed(host), {host.size()}, "inputs");
       orders_.submit(producer, [&](std::size_t number) {
         scheduler_.submit("own", {.reads = {x, own}, .writes = {own}, .stream = stream},
                           [this, number](Stream&, Inputs in, Outputs out) {

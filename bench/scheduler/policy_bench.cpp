@@ -32,8 +32,8 @@ class Training {
 
   void step(std::string_view kind) {
     const Batch batch = scheduler_.begin_batch(kind);
-    const Tensor x = scheduler_.copy_in(inputs_, {kRows, kInputs}, "inputs");
-    const Tensor y = scheduler_.copy_in(targets_, {kRows, 1}, "targets");
+    const Tensor x = scheduler_.copy_in(borrowed(inputs_), {kRows, kInputs}, "inputs");
+    const Tensor y = scheduler_.copy_in(borrowed(targets_), {kRows, 1}, "targets");
     Mlp::Tape tape = model_.forward(x);
     Tensor gradient = operations_.l2_loss_gradient(tape.back(), y);
     model_.backward(std::move(tape), std::move(gradient));

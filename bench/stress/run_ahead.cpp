@@ -26,7 +26,8 @@ class Frontend {
   /// Submits a batch of the first `elements` of the inputs.
   void submit_batch(std::size_t elements) {
     const Batch batch = scheduler_.begin_batch("inputs");
-    const Tensor x = scheduler_.copy_in(std::span(host_).first(elements), {elements}, "inputs");
+    const Tensor x =
+        scheduler_.copy_in(borrowed(std::span(host_).first(elements)), {elements}, "inputs");
     scheduler_.submit("work", {.reads = {x, total_}, .writes = {total_}},
                       [work = &options_.work](Stream&, Inputs in, Outputs out) {
                         (*work)();

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -30,11 +31,17 @@ inline constexpr std::array kDeviceCalls{DeviceCall::kRecord, DeviceCall::kEnque
 
 class FaultyDevice final : public DeviceBackend, private Progress {
  public:
-  explicit FaultyDevice(Bytes memory) : inner_(memory), host_(memory), upstream_(host_) {}
+  /// `host_memory`: of the host upstream; the cpu device's own by default.
+  explicit FaultyDevice(Bytes memory, std::optional<Bytes> host_memory = {})
+      : inner_(memory), host_(memory), upstream_(host_) {
+    if (host_memory) host_upstream_.emplace(*host_memory);
+  }
 
   [[nodiscard]] std::string name() const override { return "faulty cpu"; }
   [[nodiscard]] FaultyUpstream& upstream() override { return upstream_; }
-  [[nodiscard]] Upstream& host_upstream() override { return inner_.host_upstream(); }
+  [[nodiscard]] Upstream& host_upstream() override {
+    return host_upstream_ ? *host_upstream_ : inner_.host_upstream();
+  }
   [[nodiscard]] Progress& progress() override { return *this; }
   [[nodiscard]] StreamId stream(StreamRole role) const override { return inner_.stream(role); }
   [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role) const override {
@@ -131,6 +138,7 @@ class FaultyDevice final : public DeviceBackend, private Progress {
   }
 
   CpuDevice inner_;
+  std::optional<MappedUpstream> host_upstream_;
   SmallPagesUpstream host_;
   FaultyUpstream upstream_;
   mutable std::mutex mutex_;

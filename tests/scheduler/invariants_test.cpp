@@ -153,7 +153,8 @@ TEST(Invariant5, AThreadThatServesTheDeviceIsNeverMadeToWait) {
       {"wait", [&] { rig->wait(tensor); }},
       {"wait_all", [&] { rig->wait_all(); }},
       {"read", [&] { (void)rig->read(tensor); }},
-      {"submit", [&] { (void)rig->copy_in(host, {4}); }},
+      {"copy_in", [&] { (void)rig->copy_in(host, {4}); }},
+      {"write", [&] { rig->write(tensor, 0, host); }},
       {"memory_info", [&] { (void)rig->memory_info(); }}};
   for (const auto& [name, call] : calls) {
     rig->submit("outer", {}, [&call = call](Stream&, Inputs, Outputs) { call(); });

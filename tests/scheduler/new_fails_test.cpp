@@ -29,10 +29,8 @@ class Parts {
 
   /// A typical batch.
   static void step(Scheduler& scheduler) {
-    // It stays: after a call that throws, the device may still copy from it.
-    static const std::vector<float> kHost(kFloats, 1.0F);
     const Batch batch = scheduler.begin_batch("a kind of a name that is long");
-    const Tensor x = scheduler.copy_in(kHost, {kFloats});
+    const Tensor x = scheduler.copy_in(std::vector<float>(kFloats, 1.0F), {kFloats});
     const Tensor small = scheduler.empty({1});
     scheduler.submit("first", {.reads = {x}, .writes = {small}, .stream = StreamRole::kCompute2},
                      [](Stream&, Inputs in, Outputs out) { out[0][0] = in[0].front(); });

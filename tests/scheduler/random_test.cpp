@@ -149,12 +149,25 @@ class Producer {
   }
 
   void copy_in(Slot& slot) {
-    const auto& host = staging_.at(random_() % staging_.size());
+    const auto& lent = staging_.at(random_() % staging_.size());
+    std::vector<float> own(lent.begin(), lent.end());
     Tensor tensor;
-    if (!fits([&] { tensor = rig_->copy_in(host, {host.size()}); })) return;
+    const bool fit = fits([&] {
+      switch (random_() % 3) {
+        case 0:
+          tensor = rig_->copy_in(borrowed(lent), {lent.size()});
+          break;
+        case 1:
+          tensor = rig_->copy_in(std::move(own), {lent.size()});
+          break;
+        default:
+          tensor = rig_->copy_in(own, {lent.size()});
+      }
+    });
+    if (!fit) return;
     slot = {.tensor = std::move(tensor),
-            .elements = host.size(),
-            .contents = {host.begin(), host.end()},
+            .elements = lent.size(),
+            .contents = {lent.begin(), lent.end()},
             .written = true};
   }
 

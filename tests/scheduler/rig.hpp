@@ -35,7 +35,8 @@ struct RigOptions {
   Policy policy = Policy::kThrottled;
   RunAhead run_ahead{};
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  bool at_once = false;  ///< FaultyDevice::at_once
+  bool at_once = false;                ///< FaultyDevice::at_once
+  std::optional<Bytes> host_memory{};  ///< of the device's host upstream
 };
 
 /// A tensor of this many bytes; a power of two from a page on is a block of exactly its size.
@@ -67,7 +68,7 @@ struct Broken : std::runtime_error {
 class Rig {
  public:
   explicit Rig(const RigOptions& options = {})
-      : device(std::make_unique<FaultyDevice>(mib(256))),
+      : device(std::make_unique<FaultyDevice>(mib(256), options.host_memory)),
         backend(static_cast<FaultyDevice&>(device.backend())),
         pool(device.memory(), pool_options(options)) {
     backend.at_once = options.at_once;

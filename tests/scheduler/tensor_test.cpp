@@ -161,11 +161,11 @@ TEST(Tensor, CopiesComeInAndAreReadBack) {
               AllOf(HasSubstr("6"), HasSubstr("5")));
 }
 
-TEST(Tensor, AStagingBufferIsFreeOnceItsCopyIsDone) {
+TEST(Tensor, BorrowedMemoryIsFreeOnceItsCopyIsDone) {
   Rig rig;
   Gate& gate = rig.hold(StreamRole::kCopyIn);
   std::vector<float> host{1, 2};
-  const Tensor tensor = rig->copy_in(host, {2});
+  const Tensor tensor = rig->copy_in(borrowed(host), {2});
   EXPECT_FALSE(rig->reached(rig->written(tensor)));
   gate.open();
   rig->wait(tensor);

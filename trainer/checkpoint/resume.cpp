@@ -6,7 +6,7 @@ void resume(const CheckpointReader& file, Scheduler& scheduler, const Checkpoint
   file.require(run.settings, sections_of(run.tensors));
   file.read([&](std::size_t section, std::size_t first, std::span<const float> elements) {
     const Tensor& tensor = run.tensors[section].tensor;
-    scheduler.write(tensor, first, elements);
+    scheduler.write(tensor, first, borrowed(elements));
     scheduler.wait(tensor);  // the next chunk is read to the same memory
   });
 }

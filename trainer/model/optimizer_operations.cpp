@@ -63,7 +63,6 @@ OptimizerOperations::OptimizerOperations(Operations& operations, const Optimizer
   std::array<float, kStepStateWords> words{};
   store_step_state(initial_step_state(scaling), words);
   state_ = operations.scheduler().copy_in(words, {kStepStateWords}, "optimizer state");
-  operations.scheduler().wait(state_);  // the words are on this stack
 }
 
 Parameter OptimizerOperations::parameter(std::string name, Tensor value) {

@@ -35,7 +35,9 @@ void CopiedFeed::next() {
 }
 
 Tensor CopiedFeed::copy(std::span<const float> host, const Tensor& fixed, std::string_view label) {
-  if (!fixed) return scheduler_.copy_in(host, {host_.rows, host.size() / host_.rows}, label);
+  if (!fixed) {
+    return scheduler_.copy_in(borrowed(host), {host_.rows, host.size() / host_.rows}, label);
+  }
   scheduler_.submit(label, {.writes = {fixed}, .stream = StreamRole::kCopyIn},
                     [host](Stream& stream, Inputs /*in*/, Outputs out) {
                       stream.copy(out[0].data(), host.data(), {host.size_bytes()});

@@ -50,7 +50,7 @@ class WideFeed {
 
  private:
   [[nodiscard]] PackedTensor copy_in() {
-    Tensor words = scheduler_.copy_in(host_.words, {host_.words.size()}, "sparse batch");
+    Tensor words = scheduler_.copy_in(borrowed(host_.words), {host_.words.size()}, "sparse batch");
     reader_.give_back(host_, scheduler_.written(words));
     copied_ += Bytes{host_.words.size_bytes()};
     PackedSizes sizes = host_.sizes;

@@ -55,7 +55,7 @@ TEST_F(AllWhileHeld, NothingBlocksInSubmission) {
     stream.copy(out[0].data(), in[0].data(), {in[0].size_bytes()});
   };
   // A call that waited for the device would never return.
-  Tensor x = scheduler.copy_in({values, shape.elements()}, shape);
+  Tensor x = scheduler.copy_in(borrowed(std::span(values, shape.elements())), shape);
   Tensor y = scheduler.empty(shape);
   scheduler.submit("copy", {.reads = {x}, .writes = {y}}, copy);
   x = {};

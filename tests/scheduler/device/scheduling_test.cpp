@@ -12,6 +12,7 @@
 #include <numeric>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/error.hpp"
@@ -162,13 +163,28 @@ TEST_F(SchedulingWhileHeld, HostMemoryArrivesBeforeItIsUsed) {
   ASSERT_NE(values, nullptr);
   std::fill_n(values, kElements, 2.5F);
   Gate& gate = hold(StreamRole::kCopyIn);
-  const Tensor x = scheduler->copy_in({values, kElements}, {kElements});
+  const Tensor x = scheduler->copy_in(borrowed(std::span(values, kElements)), {kElements});
   const Tensor y = copied(x, StreamRole::kCompute);
   testing::give_others_a_chance();
   gate.open();
   const std::vector<float> got = scheduler->read(y);
   EXPECT_EQ(std::ranges::count(got, 2.5F), std::ssize(got));
   host.deallocate(values, kTensor);
+}
+
+TEST_F(SchedulingWhileHeld, HostMemoryMayChangeAndEndOnceTheCallHasReturned) {
+  Gate& gate = hold(StreamRole::kCopyIn);
+  std::vector<float> local(kElements, value_of(0x11));
+  const Tensor x = scheduler->copy_in(local, {kElements});
+  local.assign(kElements, value_of(0x22));
+  const Tensor y = scheduler->copy_in(std::move(local), {kElements});
+  const Tensor z = scheduler->empty({kElements});
+  scheduler->write(z, 0, std::vector<float>(kElements, value_of(0x33)));
+  testing::give_others_a_chance();
+  gate.open();
+  expect_all(x, 0x11);
+  expect_all(y, 0x22);
+  expect_all(z, 0x33);
 }
 
 TEST_F(SchedulingWhileHeld, APieceIsWrittenBehindWhoReadsTheTensorAndReadBehindWhoWritesIt) {
