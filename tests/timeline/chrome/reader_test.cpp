@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -200,7 +201,52 @@ TEST(ChromeReader, TakesDeviceAndMemoryOfThePyTorchProfilersTrace) {
   EXPECT_EQ(free.bytes, 512U);
   EXPECT_GT(free.sequence, allocate.sequence);
   EXPECT_EQ(process.name(by_kind.at(TimelineKind::kNote).name),
-            "2 events of other kinds were skipped");
+            "events left out: 2 of other kinds");
+}
+
+std::string device_event(std::string_view category, std::string_view times) {
+  return R"({"ph": "X", "name": "n", "pid": 1, "tid": "stream 7", "cat": ")" +
+         std::string(category) + R"(", )" + std::string(times) +
+         R"(, "args": {"device": 0, "stream": 7}})";
+}
+
+// The PyTorch profiler writes a time of 0 for one that it does not know. Counted from 0, the trace
+// would last for decades.
+TEST(ChromeReader, AnotherProgramsEventWithoutATimeIsLeftOutAndCounted) {
+  const std::string good = device_event("kernel", R"("ts": 1700000000000000, "dur": 10)");
+  for (const char* const times :
+       {R"("ts": 0, "dur": 0)", R"("ts": 0)", R"("dur": 5)", R"("ts": 1700000000000000, "dur": -1)",
+        R"("ts": 18446744073709551, "dur": 18446744073709551)"}) {
+    SCOPED_TRACE(times);
+    const Process process =
+        from_chrome("[" + device_event("kernel", times) + "," + good + "]").processes.at(0);
+    ASSERT_EQ(process.records.size(), 2U);
+    const auto is_note = [](const TimelineRecord& one) { return one.kind == TimelineKind::kNote; };
+    const auto note = std::ranges::find_if(process.records, is_note);
+    ASSERT_NE(note, process.records.end());
+    EXPECT_EQ(process.name(note->name), "events left out: 1 without a valid time");
+    EXPECT_EQ(std::ranges::find_if_not(process.records, is_note)->end, 10'000U);
+  }
+  const Process whole = from_chrome("[" + good + "]").processes.at(0);
+  EXPECT_EQ(whole.records.size(), 1U) << "no note where nothing was left out";
+  const Process at_zero =
+      from_chrome("[" + device_event("kernel", R"("ts": 0, "dur": 3)") + "]").processes.at(0);
+  EXPECT_EQ(at_zero.records.at(0).end, 3000U) << "a time of 0 with a duration is a time";
+}
+
+TEST(ChromeReader, TakesTheCategoriesOfOlderPyTorchProfilers) {
+  const std::string times = R"("ts": 10, "dur": 2)";
+  std::string trace;
+  for (const char* const category : {"Runtime", "Kernel", "Memcpy", "Memset"}) {
+    trace += (trace.empty() ? "[" : ",") + device_event(category, times);
+  }
+  std::map<TimelineKind, int> kinds;
+  const Process process = from_chrome(trace + "]").processes.at(0);
+  for (const TimelineRecord& record : process.records) ++kinds[record.kind];
+  EXPECT_EQ(kinds, (std::map<TimelineKind, int>{{TimelineKind::kKernel, 1},
+                                                {TimelineKind::kCopy, 1},
+                                                {TimelineKind::kSet, 1},
+                                                {TimelineKind::kCall, 1}}));
 }
 
 std::string memory_event(const char* time, const char* bytes, const char* address,

@@ -14,13 +14,31 @@ namespace {
 constexpr std::uint16_t kMostDevices = 1024;
 constexpr std::size_t kMostThreads = 65536;
 
+/// The capitalized names are those of PyTorch before 1.13.
 std::optional<TimelineKind> kind_of_category(std::string_view category) {
-  if (category == "kernel") return TimelineKind::kKernel;
-  if (category == "gpu_memcpy") return TimelineKind::kCopy;
-  if (category == "gpu_memset") return TimelineKind::kSet;
-  if (category == "cuda_runtime" || category == "cuda_driver") return TimelineKind::kCall;
+  if (category == "kernel" || category == "Kernel") return TimelineKind::kKernel;
+  if (category == "gpu_memcpy" || category == "Memcpy") return TimelineKind::kCopy;
+  if (category == "gpu_memset" || category == "Memset") return TimelineKind::kSet;
+  if (category == "cuda_runtime" || category == "Runtime" || category == "cuda_driver") {
+    return TimelineKind::kCall;
+  }
   if (category == "cuda_sync") return TimelineKind::kSync;
   return std::nullopt;
+}
+
+/// Returns when the event began and ended. The PyTorch profiler writes a time of 0 without a
+/// duration for a time that it does not know, and a duration below 0 for a call without an end:
+/// neither is a time.
+std::optional<EventTimes> times_of(const Event& event) {
+  const auto begin = event.number(Key::kTime);
+  const auto length = event.number(Key::kDuration);
+  EventTimes times;
+  if (!event.has(Key::kTime) || !begin || !length || (*begin == 0 && *length == 0) ||
+      __builtin_add_overflow(*begin, *length, &times.end)) {
+    return std::nullopt;
+  }
+  times.begin = *begin;
+  return times;
 }
 
 TimelineCopy direction_of(std::string_view name) {
@@ -82,11 +100,19 @@ std::optional<TimelineRecord> change_before(const TimelineRecord& record, PoolSo
 
 void ForeignTaker::take(const Event& event) {
   const std::string_view phase = event.text(Key::kPhase);
+  const bool is_memory = phase == "i" && event.text(Key::kName) == "[memory]";
   bool taken = false;
-  if (phase == "X") taken = take_slice(event);
-  if (phase == "i" && event.text(Key::kName) == "[memory]") taken = take_memory(event);
-  if (phase == "M") taken = take_thread(event);
-  if (!taken) ++left_out_;
+  if (phase == "X" || is_memory) {
+    const std::optional<EventTimes> times = times_of(event);
+    if (!times) {
+      ++untimed_;
+      return;
+    }
+    taken = is_memory ? take_memory(event, *times) : take_slice(event, *times);
+  } else if (phase == "M") {
+    taken = take_thread(event);
+  }
+  if (!taken) ++others_;
 }
 
 std::uint32_t ForeignTaker::thread_of(const Event& event) {
@@ -101,15 +127,11 @@ std::uint32_t ForeignTaker::thread_of(const Event& event) {
   return number;
 }
 
-bool ForeignTaker::take_slice(const Event& event) {
+bool ForeignTaker::take_slice(const Event& event, EventTimes times) {
   const auto kind = kind_of_category(event.text(Key::kCategory));
-  if (!kind || !event.has(Key::kTime)) return false;
-  const auto begin = event.number(Key::kTime);
-  const auto length = event.number(Key::kDuration);
+  if (!kind) return false;
   const auto device = event.number(Key::kDevice, kMostDevices);
-  TimelineRecord record{.kind = *kind};
-  if (!begin || !length || __builtin_add_overflow(*begin, *length, &record.end)) return false;
-  record.begin = *begin;
+  TimelineRecord record{.begin = times.begin, .end = times.end, .kind = *kind};
   record.id = event.number(Key::kCorrelation).value_or(0);
   if (*kind == TimelineKind::kCall || *kind == TimelineKind::kSync) {
     record.thread = thread_of(event);
@@ -128,19 +150,17 @@ bool ForeignTaker::take_slice(const Event& event) {
   return true;
 }
 
-bool ForeignTaker::take_memory(const Event& event) {
+bool ForeignTaker::take_memory(const Event& event, EventTimes times) {
   constexpr std::uint64_t kCuda = 1;  // c10::DeviceType::CUDA
-  const auto begin = event.number(Key::kTime);
   const auto device = event.number(Key::kDeviceId, kMostDevices);
-  if (!event.has(Key::kTime) || !begin || !device) return false;
-  if (event.number(Key::kDeviceType) != kCuda) return false;
+  if (!device || event.number(Key::kDeviceType) != kCuda) return false;
   const std::uint64_t freed = event.below_zero(Key::kMemoryBytes);
   const std::uint64_t bytes = freed != 0 ? freed : event.number(Key::kMemoryBytes).value_or(0);
   if (bytes == 0) return false;
   const std::uint64_t allocated = event.number(Key::kTotalAllocated).value_or(0);
   const std::uint64_t reserved = event.number(Key::kTotalReserved).value_or(0);
-  builder_.add({.begin = *begin,
-                .end = *begin,
+  builder_.add({.begin = times.begin,
+                .end = times.begin,
                 .id = event.number(Key::kAddress).value_or(0),
                 .bytes = bytes,
                 .requested = bytes,
@@ -205,16 +225,27 @@ void ForeignTaker::complete_pools(Process& process) {
   std::sort(process.records.begin(), process.records.end(), comes_before);
 }
 
+std::string ForeignTaker::left_out() const {
+  std::string note;
+  const auto add = [&note](std::uint64_t count, std::string_view why) {
+    if (count == 0) return;
+    note += note.empty() ? "events left out: " : ", ";
+    note += std::to_string(count) + " " + std::string(why);
+  };
+  add(others_, "of other kinds");
+  add(untimed_, "without a valid time");
+  return note;
+}
+
 Timeline ForeignTaker::finish(const FileFacts& facts) {
   if (!any_) {
-    throw UsageError(state_.path + ": not a timeline: of its " + std::to_string(left_out_) +
+    throw UsageError(state_.path + ": not a timeline: of its " +
+                     std::to_string(others_ + untimed_) +
                      " events none is of memory or of a device");
   }
   set_zero(facts);
-  if (left_out_ != 0) {
-    builder_.add(
-        {.name = builder_.name(std::to_string(left_out_) + " events of other kinds were skipped"),
-         .kind = TimelineKind::kNote});
+  if (const std::string note = left_out(); !note.empty()) {
+    builder_.add({.name = builder_.name(note), .kind = TimelineKind::kNote});
   }
   builder_.info.program = "another program's trace";
   builder_.complete = facts.whole;
