@@ -99,7 +99,6 @@ class Scratch(unittest.TestCase):
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
             env={**os.environ, **environment},
         )
 

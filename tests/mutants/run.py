@@ -16,6 +16,7 @@ FIELDS = ("loses", "file", "build", "tests", "survives")
 LEAST = 60  # how many faults the lists have to hold
 NOTICED = 0.95  # the share that the tests have to notice
 PRESET = "mutants"
+SECONDS = "30"  # for a test: longer, and it has noticed, since many a fault hangs
 LINKERS = ("mold", "lld", "gold")  # the quickest first
 
 
@@ -125,7 +126,7 @@ def build(copy, *targets):
 
 def first_failure(copy, pattern):
     """Returns the first test of this pattern that fails or times out; empty if there is none."""
-    command = ["ctest", "--test-dir", built(copy), "-R", pattern, "-LE", "^gpu$", "-j2",
+    command = ["ctest", "--test-dir", built(copy), "-R", pattern, "-LE", "^gpu$", "-j2", "--timeout", SECONDS,
                "--stop-on-failure", "--no-tests=error"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:

@@ -51,13 +51,13 @@ class Runs:
     def code(self, line, stdout=subprocess.DEVNULL, **variables):
         """Returns the exit code, and what was said on standard error."""
         program = self.start(line, stdout, **variables)
-        err = program.communicate(timeout=100)[1]
+        err = program.communicate()[1]
         return program.returncode, err
 
     def output(self, line):
         """Returns what the command prints. Fails if it does not end with 0."""
         program = self.start(line, subprocess.PIPE)
-        out, err = program.communicate(timeout=100)
+        out, err = program.communicate()
         if program.returncode != 0:
             raise AssertionError(f"{line}: ended with {program.returncode}: {err}")
         return out
@@ -81,7 +81,7 @@ class Runs:
                 raise AssertionError(f"{line}: ended with {program.wait()} before it began")
         time.sleep(0.1)
         program.send_signal(signal.SIGINT)
-        program.communicate(timeout=100)
+        program.communicate()
         return program.returncode
 
     def interrupted_json(self, line):

@@ -16,7 +16,6 @@ STANDIN = os.environ["LOADER_STANDIN"]
 PROGRAMS = Path(os.environ["LOADER_PROGRAMS"])
 # An older driver has a runtime of its version beside it.
 VERSION = os.environ.get("LOADER_VERSION")
-LIMIT = 60  # seconds for a program, which needs less than one
 
 
 class Finished:
@@ -80,7 +79,6 @@ def run(*command, preload=(WEIR,), path=STANDIN, **settings):
             text=True,
             errors="replace",
             stdin=subprocess.DEVNULL,
-            timeout=LIMIT,
             check=False,
         )
         summaries = [json.loads(one.read_text()) for one in sorted(Path(folder).iterdir())]

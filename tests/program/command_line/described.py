@@ -24,7 +24,7 @@ def require_tool(name):
 def run(*words, code=0, **variables):
     """Runs a command, which must end with `code`. Returns what it printed."""
     done = subprocess.run(words, env={**ENVIRONMENT, **variables}, capture_output=True, text=True,
-                          timeout=60, stdin=subprocess.DEVNULL, check=False)
+                          stdin=subprocess.DEVNULL, check=False)
     assert done.returncode == code, f"{words} ends with {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stderr if code else done.stdout
 
