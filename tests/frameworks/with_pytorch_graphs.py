@@ -120,6 +120,30 @@ def graph_that_goes_gives_its_memory_back():
 
 
 @feature
+def peaks_with_a_graph():
+    """A step, and then the same step captured: the cache has nothing of the first while it serves the second."""
+    def step(count=20):
+        return sum(tensor.numel() for tensor in [torch.empty(3 * MIB, dtype=torch.uint8, device=GPU)
+                                                 for _ in range(count)])
+
+    def check(least, most):
+        allocated = torch.cuda.max_memory_allocated()
+        assert least <= allocated < most, (least, allocated, most)
+        if is_native():
+            reserved = torch.cuda.max_memory_reserved()
+            assert allocated <= reserved, (allocated, reserved)
+
+    most = step()
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        step()
+    check(most, 1.5 * most)
+    torch.cuda.reset_peak_memory_stats()
+    check(0, 1)
+    least = step(5)
+    check(least, most)
+
+
+@feature
 def broken_capture_and_recovery():
     graph = torch.cuda.CUDAGraph()
     stream = torch.cuda.Stream()

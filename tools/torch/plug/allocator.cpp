@@ -69,9 +69,25 @@ void* WeirAllocator::raw_alloc_with_stream(std::size_t bytes, cudaStream_t strea
 
 void* WeirAllocator::obtain(c10::DeviceIndex device, std::size_t bytes, cudaStream_t stream) {
   if (C10_UNLIKELY(routes_.match(device, stream))) {
-    return native_.raw_alloc_with_stream(bytes, stream);
+    return obtain_from_native(device, bytes, stream);
   }
   return obtain_from_weir(device, bytes, stream);
+}
+
+void* WeirAllocator::obtain_from_native(c10::DeviceIndex device, std::size_t bytes,
+                                        cudaStream_t stream) {
+  void* const address = native_.raw_alloc_with_stream(bytes, stream);
+  note_native(device);
+  return address;
+}
+
+void WeirAllocator::note_native(c10::DeviceIndex device) noexcept {
+  try {
+    device_of(device).native_serves.store(true, std::memory_order_relaxed);
+    (void)look_at_native(device);
+  } catch (const std::exception&) {
+    // No memory on the host for native's figures: the next look has them.
+  }
 }
 
 void* WeirAllocator::obtain_from_weir(c10::DeviceIndex device, std::size_t bytes,
@@ -83,7 +99,7 @@ void* WeirAllocator::obtain_from_weir(c10::DeviceIndex device, std::size_t bytes
   if (C10_UNLIKELY(address == nullptr)) address = make_room_and_retry(of, block);
   if (C10_UNLIKELY(address == nullptr)) {
     // Native takes it from free memory of such a pool, or throws the error.
-    if (pools_help_) return native_.raw_alloc_with_stream(bytes, stream);
+    if (pools_help_) return obtain_from_native(device, bytes, stream);
     fail(of, block);
   }
   try {
@@ -103,11 +119,20 @@ void* WeirAllocator::obtain_from_weir(c10::DeviceIndex device, std::size_t bytes
   return address;
 }
 
+void WeirAllocator::note_native() noexcept {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i]->native_serves.load(std::memory_order_relaxed)) {
+      note_native(static_cast<c10::DeviceIndex>(i));
+    }
+  }
+}
+
 void WeirAllocator::raw_delete(void* pointer) {
   if (pointer == nullptr || is_forked_child()) return;
   const std::optional<Block> block = blocks_.take(pointer);
   if (!block) {
     native_.raw_delete(pointer);
+    note_native();  // does not say of which device it was
     return;
   }
   trace_deallocation(pointer);

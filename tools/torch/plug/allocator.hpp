@@ -150,9 +150,10 @@ class WeirAllocator final : public NativeAllocator {
   /// What is known of a device that PyTorch may use.
   struct Device {
     Counters counters;
-    std::mutex fraction_mutex;         ///< held while a memory fraction is set
-    std::atomic<double> fraction{-1};  ///< of the memory; negative while none was set
-    std::atomic<bool> used{false};     ///< by a first tensor
+    std::mutex fraction_mutex;               ///< held while a memory fraction is set
+    std::atomic<double> fraction{-1};        ///< of the memory; negative while none was set
+    std::atomic<bool> used{false};           ///< by a first tensor
+    std::atomic<bool> native_serves{false};  ///< native has served some of its memory
   };
 
   [[nodiscard]] Device& device_of(c10::DeviceIndex device);
@@ -160,6 +161,15 @@ class WeirAllocator final : public NativeAllocator {
   [[nodiscard]] void* obtain(c10::DeviceIndex device, std::size_t bytes, cudaStream_t stream);
   [[nodiscard]] void* obtain_from_weir(c10::DeviceIndex device, std::size_t bytes,
                                        cudaStream_t stream);
+  [[nodiscard]] void* obtain_from_native(c10::DeviceIndex device, std::size_t bytes,
+                                         cudaStream_t stream);
+  /// Returns native's own statistics of `device`, and counts its levels with the tensors'.
+  DeviceStats look_at_native(c10::DeviceIndex device);
+  /// Call after native served memory of `device` or took some back. The peak of the sum needs its
+  /// level each time: the sum of two peaks may be more than there ever was.
+  void note_native(c10::DeviceIndex device) noexcept;
+  /// The same, of any device.
+  void note_native() noexcept;
   /// Makes a fraction of PYTORCH_CUDA_ALLOC_CONF (per_process_memory_fraction) Weir's limit.
   void take_fraction_of_settings(Device& of, c10::DeviceIndex device);
   /// What native does as well before it gives up. Returns null if it did not help.

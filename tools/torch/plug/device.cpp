@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tools/torch/books/segments.hpp"
 #include "tools/torch/plug/allocator.hpp"
@@ -10,12 +11,12 @@
 namespace weir::torch_plug {
 namespace {
 
-void add(StatArray& sum, const SeriesByPool& more) {
-  for (std::size_t i = 0; i < more.size(); ++i) {
-    sum[i].current += more[i].current;
-    sum[i].peak += more[i].peak;
-    sum[i].allocated += more[i].allocated;
-    sum[i].freed += more[i].freed;
+void show(const SeriesByPool& found, StatArray& figure) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    figure[i].current = found[i].current;
+    figure[i].peak = found[i].peak;
+    figure[i].allocated += found[i].allocated;
+    figure[i].freed += found[i].freed;
   }
 }
 
@@ -49,6 +50,7 @@ bool WeirAllocator::initialized() { return native_.initialized(); }
 
 void WeirAllocator::emptyCache(WEIR_TORCH_EMPTY_CACHE) {
   native_.emptyCache(WEIR_TORCH_EMPTY_CACHE_PASSED);
+  note_native();
   // After native's, whose segments come back to Weir.
   if (WEIR_TORCH_IS_DEFAULT_POOL) (void)weir_trim(-1);
 }
@@ -87,27 +89,40 @@ void WeirAllocator::take_fraction_of_settings(Device& of, c10::DeviceIndex devic
 #endif
 }
 
-DeviceStats WeirAllocator::getDeviceStats(c10::DeviceIndex device) {
-  Device& of = device_of(device);
+DeviceStats WeirAllocator::look_at_native(c10::DeviceIndex device) {
+  Counters& counters = device_of(device).counters;
+  const std::uint64_t look = counters.next_look();
   DeviceStats stats = native_.getDeviceStats(device);
-  const Statistics tensors = of.counters.read();
-  add(stats.allocation, tensors.blocks);
-  add(stats.active, tensors.blocks);
-  add(stats.allocated_bytes, tensors.bytes);
-  add(stats.active_bytes, tensors.bytes);
-  add(stats.requested_bytes, tensors.requested);
-  stats.num_alloc_retries += tensors.retries;
-  stats.num_ooms += tensors.failures;
+  const std::array in_order{&stats.allocation, &stats.active, &stats.allocated_bytes,
+                            &stats.active_bytes, &stats.requested_bytes};
+  NativeLevels levels;
+  for (std::size_t series = 0; series < levels.size(); ++series) {
+    for (std::size_t pool = 0; pool < levels[series].size(); ++pool) {
+      levels[series][pool] = (*in_order[series])[pool].current;
+    }
+  }
+  counters.set_native(look, levels);
+  return stats;
+}
+
+DeviceStats WeirAllocator::getDeviceStats(c10::DeviceIndex device) {
+  DeviceStats stats = look_at_native(device);
+  const Statistics sum = device_of(device).counters.read();
+  show(sum.blocks, stats.allocation);
+  show(sum.active_blocks, stats.active);
+  show(sum.bytes, stats.allocated_bytes);
+  show(sum.active_bytes, stats.active_bytes);
+  show(sum.requested, stats.requested_bytes);
+  stats.num_alloc_retries += sum.retries;
+  stats.num_ooms += sum.failures;
 
   const weir_memory weir = memory_of(device);
   const SegmentFigures found = figures_of(all_of([device](weir_block* blocks, std::size_t count) {
     return weir_blocks(device, blocks, count, sizeof(weir_block));
   }));
-  stats.reserved_bytes[0].peak = static_cast<std::int64_t>(weir.reserved_peak);
-  // Some pool has to have reserved what is allocated in it.
-  stats.reserved_bytes[1].current += tensors.bytes[1].current;
-  stats.reserved_bytes[1].peak += tensors.bytes[1].peak;
-  replace(stats.reserved_bytes, static_cast<std::int64_t>(weir.reserved));
+  show(reserved_of(static_cast<std::int64_t>(weir.reserved),
+                   static_cast<std::int64_t>(weir.reserved_peak), sum),
+       stats.reserved_bytes);
   replace(stats.segment, found.segments);
   replace(stats.inactive_split, found.split_blocks);
   replace(stats.inactive_split_bytes, found.split_bytes);
@@ -120,9 +135,9 @@ void WeirAllocator::resetAccumulatedStats(c10::DeviceIndex device) {
 }
 
 void WeirAllocator::resetPeakStats(c10::DeviceIndex device) {
-  Device& of = device_of(device);
   native_.resetPeakStats(device);
-  of.counters.reset_peaks();
+  (void)look_at_native(device);
+  device_of(device).counters.reset_peaks();
   (void)weir_reset_peaks(device);
 }
 

@@ -53,13 +53,20 @@ void WeirAllocator::fail(Device& of, const Block& block) {
   const weir_memory weir = memory_of(block.device);
   const DeviceMemory memory = memory_of_current_device();
   const auto in_pools =
-      static_cast<std::uint64_t>(native_.getDeviceStats(block.device).allocated_bytes[0].current);
-  const auto tensors = static_cast<std::uint64_t>(of.counters.read().bytes[0].current);
-  recorder_.on_failure(block, memory.total, memory.free,
-                       static_cast<std::int64_t>(tensors + in_pools));
-  const Shortage shortage{block.device,       block.bytes, memory.total,  memory.free,
-                          tensors + in_pools, in_pools,    weir.reserved, weir.budget,
-                          weir.awaiting,      weir.cached, weir.passed};
+      static_cast<std::uint64_t>(look_at_native(block.device).allocated_bytes[0].current);
+  const std::int64_t allocated = of.counters.read().bytes[0].current;
+  recorder_.on_failure(block, memory.total, memory.free, allocated);
+  const Shortage shortage{block.device,
+                          block.bytes,
+                          memory.total,
+                          memory.free,
+                          static_cast<std::uint64_t>(allocated),
+                          in_pools,
+                          weir.reserved,
+                          weir.budget,
+                          weir.awaiting,
+                          weir.cached,
+                          weir.passed};
   TORCH_CHECK_WITH(OutOfMemoryError, false, shortage_text(shortage));
 }
 

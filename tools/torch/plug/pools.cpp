@@ -32,13 +32,16 @@ std::shared_ptr<native_api::AllocatorState> WeirAllocator::getCheckpointState(
 native_api::CheckpointDelta WeirAllocator::setCheckpointPoolState(
     c10::DeviceIndex device, std::shared_ptr<native_api::AllocatorState> state) {
   native_api::CheckpointDelta delta = native_.setCheckpointPoolState(device, std::move(state));
+  note_native(device);
   for (c10::DataPtr& pointer : delta.dataptrs_allocd) pointer = rewrapped(std::move(pointer));
   return delta;
 }
 
 #if WEIR_TORCH_HAS_FIXED_ADDRESS
 c10::DataPtr WeirAllocator::allocateWithAddress(std::size_t bytes, void* address) {
-  return rewrapped(native_.allocateWithAddress(bytes, address));
+  c10::DataPtr pointer = rewrapped(native_.allocateWithAddress(bytes, address));
+  note_native(pointer.device().index());
+  return pointer;
 }
 #endif
 
