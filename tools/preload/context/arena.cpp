@@ -202,6 +202,19 @@ std::optional<CUresult> Arena::free(CUdeviceptr pointer, StreamId stream) noexce
   }
 }
 
+// Until it ends, nothing may be asked of the device or given back to the driver.
+void Arena::expect_capture() noexcept {
+  try {
+    if (fences_.capturing()) return;
+    // A captured step needs about as much as the same step before it, maybe in other sizes.
+    const Bytes cached = pools_.spare();
+    const Bytes room = minus_or_zero(account_.budget(), account_.used());
+    if (cached > room) (void)pools_.trim();
+  } catch (const std::exception& error) {
+    log(LogLevel::kDebug, std::string("a capture gets no more room: ") + error.what());
+  }
+}
+
 void Arena::note_launches(StreamId stream) noexcept {
   try {
     fences_.fence(stream);

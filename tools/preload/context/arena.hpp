@@ -48,6 +48,9 @@ class Arena {
   [[nodiscard]] bool serves(CUdeviceptr address) const noexcept {
     return upstream_.serves(address);
   }
+  /// Call before a capture begins. Its requests find what the device has passed by now, in the
+  /// cache or, if the budget would not have as much room again, as room.
+  void expect_capture() noexcept;
   /// Call after work was enqueued on `stream`: sets a fence and may wait.
   void note_launches(StreamId stream) noexcept;
   /// Whether memory could be taken out of the pool permanently.

@@ -48,8 +48,7 @@ CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noe
     return begin();
   }
   try {
-    // Nothing may be asked until it ends, and without this its requests would find nothing passed.
-    if (!here.arena->fences().capturing()) here.arena->pool().poll();
+    here.arena->expect_capture();
     return here.arena->fences().begin_capture(here.stream, begin);
   } catch (const std::exception&) {
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -97,6 +97,22 @@ TEST_F(BeginningOfCapture, WhatTheDeviceHasPassedServesTheCapture) {
   });
 }
 
+TEST_F(BeginningOfCapture, WhereRoomIsShortWhatIsCachedMakesRoomForOtherSizes) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "10MiB"}}));
+  const CUstream side = make_stream();
+  each_way([&](const auto& begin) {
+    const CUdeviceptr block = allocate(4 * kMib);
+    const CUdeviceptr ordered = allocate(4 * kMib, side);
+    keep_busy(side, block);
+    free(block);
+    free(ordered, side);
+    release_all();
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(begin());
+    free(allocate(10 * kMib));
+  });
+}
+
 TEST_F(BeginningOfCapture, DuringAnotherAsksForNothing) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream first = make_stream();

@@ -380,13 +380,14 @@ TEST_F(PagedSwapIn, LosesEverythingWithItsContextAndGoesOnInAnother) {
 
 TEST_F(PagedSwapIn, MovesNoPageWhileAStreamIsCaptured) {
   ASSERT_NO_FATAL_FAILURE(begin());
-  // The budget is full of holes between blocks that stay.
+  // Holes between blocks that stay, and room for as much again, so that they stay cached.
   std::vector<CUdeviceptr> blocks;
-  for (int i = 0; i < 16; ++i) blocks.push_back(allocate(4 * kMib));
+  for (int i = 0; i < 10; ++i) blocks.push_back(allocate(4 * kMib));
   for (std::size_t i = 0; i < blocks.size(); i += 2) free(blocks[i]);
   settle();
   const CUstream stream = make_stream();
   ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  const CUdeviceptr rest = allocate(24 * kMib);
   CUdeviceptr pointer = 0;
   EXPECT_EQ(cuMemAlloc(&pointer, 8 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
   CUgraph graph = nullptr;
@@ -396,6 +397,7 @@ TEST_F(PagedSwapIn, MovesNoPageWhileAStreamIsCaptured) {
   EXPECT_EQ(cuMemsetD8(pointer, 1, 8 * kMib), CUDA_SUCCESS);
   EXPECT_LE(used(), mib(64));
   free(pointer);
+  free(rest);
   for (std::size_t i = 1; i < blocks.size(); i += 2) free(blocks[i]);
 }
 
