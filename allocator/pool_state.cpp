@@ -44,6 +44,7 @@ void PoolState::hand_out(Block& block, const Attempt& request, TimelineServed se
   statistics.allocated.add(block.size);
   statistics.held.add(block.size);
   most_held = std::max(most_held, statistics.held.current);
+  if (served == TimelineServed::kGrown) note_growth(request.stream);
   if (TimelineSink* sink = timeline_sink()) {
     note(*sink,
          {.id = block.begin(),
@@ -54,6 +55,13 @@ void PoolState::hand_out(Block& block, const Attempt& request, TimelineServed se
           .detail = static_cast<std::uint8_t>(served)},
          request.label);
   }
+}
+
+void PoolState::note_growth(StreamId stream) {
+  const Bytes queued = statistics.awaiting.current + index->queued_on_others(stream);
+  statistics.queued_at_growth = std::max(statistics.queued_at_growth, queued);
+  statistics.needed_at_growth =
+      std::max(statistics.needed_at_growth, statistics.allocated.current + queued);
 }
 
 Freed PoolState::settle_freed(Block& block) noexcept {

@@ -39,6 +39,8 @@ struct PoolState {
 
   /// Hands out a new or cached block. If it throws, the block is cached.
   void hand_out(Block& block, const Attempt& request, TimelineServed served) WEIR_REQUIRES(mutex);
+  /// Notes what a request on `stream` could not have, so that the pool grew for it.
+  void note_growth(StreamId stream) WEIR_REQUIRES(mutex);
   /// Counts a freed block, whose points are set, as awaiting or cached. It may be merged
   /// afterwards.
   Freed settle_freed(Block& block) noexcept WEIR_REQUIRES(mutex);

@@ -38,6 +38,10 @@ struct Statistics {
   Gauge held;       ///< allocated + awaiting: cannot be handed out now
   Bytes budget;     ///< the upper limit of `reserved`
 
+  // The most there was when the pool grew, after it had asked streams how far they were.
+  Bytes queued_at_growth{};  ///< awaiting, or cached for other streams alone: not passed
+  Bytes needed_at_growth{};  ///< the same, and allocated
+
   std::uint64_t hits = 0;          ///< served by a cached block
   std::uint64_t misses = 0;        ///< served by growth
   std::uint64_t handovers = 0;     ///< served by another stream's block after a wait on the device

@@ -262,6 +262,14 @@ std::optional<Point> BlockIndex::oldest_outstanding() const {
   return oldest.point();
 }
 
+Bytes BlockIndex::queued_on_others(StreamId but) const noexcept {
+  Bytes sum;
+  for (const StreamState* state = pending_.front(); state != nullptr; state = state->after) {
+    if (state->stream != but) sum += state->unpassed_bytes;
+  }
+  return sum;
+}
+
 std::optional<Point> BlockIndex::enough_before(const Block& block, Bytes need) const {
   constexpr std::size_t kStreams = 8;
   std::size_t streams = 0;

@@ -103,6 +103,8 @@ class BlockIndex {
   [[nodiscard]] std::optional<Point> oldest_awaiting() const;
   /// The same for all free blocks, cached but unpassed ones too.
   [[nodiscard]] std::optional<Point> oldest_outstanding() const;
+  /// Returns how much is cached for other streams than `but` alone: the device has not passed it.
+  [[nodiscard]] Bytes queued_on_others(StreamId but) const noexcept;
   /// Returns a point at which blocks that were freed before `block` come free, `need` bytes
   /// together and sooner than `block`. Looks at up to kLookedAt blocks of each of a few streams.
   static constexpr std::size_t kLookedAt = 64;

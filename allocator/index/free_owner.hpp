@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/bytes.hpp"
 #include "allocator/index/block.hpp"
 #include "allocator/progress/progress.hpp"
 
@@ -19,12 +20,22 @@ struct StreamState {
   using Awaiting = BlockList<&Block::by_stream>;
   using Unpassed = BlockList<&Block::by_age>;
   Awaiting awaiting;
-  Unpassed unpassed;  ///< cached, in the order of their points
+  Unpassed unpassed;     ///< cached, in the order of their points
+  Bytes unpassed_bytes;  ///< sum of `unpassed`
 
   // In PendingStreams.
   bool pending = false;
   StreamState* before = nullptr;
   StreamState* after = nullptr;
+
+  void add_unpassed(Block& block) noexcept {
+    unpassed.insert_sorted(block, [](const Block& b) { return b.home_sequence; });
+    unpassed_bytes += block.size;
+  }
+  void remove_unpassed(Block& block) noexcept {
+    unpassed.remove(block);
+    unpassed_bytes -= block.size;
+  }
 };
 
 /// Streams with points not known to be passed, or to be recorded, oldest first. Walks skip other

@@ -86,15 +86,12 @@ void HeapIndex::mark_touching(Block& piece) noexcept {
 void HeapIndex::insert(Block& piece) noexcept {
   piece.state = BlockState::kCached;
   insert_into_bins(piece);
-  if (!is_common(piece)) {
-    piece.owner->state->unpassed.insert_sorted(piece,
-                                               [](const Block& b) { return b.home_sequence; });
-  }
+  if (!is_common(piece)) piece.owner->state->add_unpassed(piece);
 }
 
 void HeapIndex::take_out(Block& piece) noexcept {
   remove_from_bins(piece);
-  if (!is_common(piece)) piece.owner->state->unpassed.remove(piece);
+  if (!is_common(piece)) piece.owner->state->remove_unpassed(piece);
 }
 
 Block& HeapIndex::split(Block& piece, Bytes size) {
@@ -127,12 +124,14 @@ Block* HeapIndex::take_part(Block& piece, Bytes size) {
     insert_into_bins(piece);
     throw;
   }
+  StreamState* const state = is_common(piece) ? nullptr : piece.owner->state;
+  if (state != nullptr) state->unpassed_bytes -= size;
   if (at_end) {
     insert_into_bins(piece);
     return second;
   }
   insert_into_bins(*second);
-  if (!is_common(piece)) piece.owner->state->unpassed.replace(piece, *second);
+  if (state != nullptr) state->unpassed.replace(piece, *second);
   return &piece;
 }
 

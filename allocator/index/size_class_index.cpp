@@ -68,7 +68,7 @@ void SizeClassIndex::place_cached(Block& block) noexcept {
     return;
   }
   list_of(block).cached.push_back(block);
-  block.owner->state->unpassed.insert_sorted(block, [](const Block& b) { return b.home_sequence; });
+  block.owner->state->add_unpassed(block);
 }
 
 void SizeClassIndex::make_common(Block& block) {
@@ -87,7 +87,7 @@ Block* SizeClassIndex::take(Block& block) {
   if (is_common(block)) {
     subtract_releasable(block, block.size);
   } else {
-    block.owner->state->unpassed.remove(block);
+    block.owner->state->remove_unpassed(block);
   }
   return &block;
 }

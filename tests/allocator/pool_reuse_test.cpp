@@ -44,6 +44,27 @@ TEST_P(PoolReuse, AnotherStreamReusesOnlyBehindThePointOfTheFree) {
   EXPECT_EQ(pool.statistics().misses, 2U);
 }
 
+TEST_P(PoolReuse, WhatAnotherStreamHasQueuedIsNeededWhereThePoolGrows) {
+  pool.deallocate(pool.allocate(unit, a), a);
+  (void)pool.allocate(unit, b);
+  EXPECT_EQ(pool.statistics().queued_at_growth, unit);
+  EXPECT_EQ(pool.statistics().needed_at_growth, unit * 2);
+  pool.reset_peaks();
+  progress.pass_all(a);
+  (void)pool.allocate(unit * 2, b);
+  EXPECT_EQ(pool.statistics().queued_at_growth, Bytes{}) << "the device has passed it";
+  EXPECT_EQ(pool.statistics().needed_at_growth, unit * 3);
+}
+
+TEST_P(PoolReuse, AHoleOfTheStreamItselfIsNotNeeded) {
+  void* const hole = pool.allocate(unit, a);
+  (void)pool.allocate(unit, a);
+  pool.deallocate(hole, a);
+  (void)pool.allocate(unit * 2, a);
+  EXPECT_EQ(pool.statistics().queued_at_growth, Bytes{});
+  EXPECT_EQ(pool.statistics().needed_at_growth, unit * 3);
+}
+
 TEST_P(PoolReuse, ABlockThatChangedStreamsIsItsNewStreamsOwn) {
   void* pointer = pool.allocate(unit, a);
   pool.deallocate(pointer, a);

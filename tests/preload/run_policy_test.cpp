@@ -125,6 +125,12 @@ preload::Summary run_ahead_summary() {
   device.pool.awaiting.peak = mib(300);
   device.pool.held.peak = mib(370);
   device.pool.reserved.peak = mib(380);
+  device.pools = {{.serves = "all",
+                   .kind = "round",
+                   .allocated = mib(80),
+                   .queued = mib(300),
+                   .needed = mib(370),
+                   .reserved = mib(380)}};
   summary.devices.push_back(device);
   return summary;
 }
@@ -146,6 +152,8 @@ TEST(RunReport, ASummaryIsInThreeLinesAndOneOfAdvice) {
   preload::DeviceSummary& device = summary.devices.front();
   device.pool.allocated.peak = device.pool.held.peak = mib(90);
   device.pool.reserved.peak = mib(200);
+  device.pools.front().allocated = device.pools.front().needed = mib(90);
+  device.pools.front().reserved = mib(200);
   EXPECT_EQ(
       brief(summary),
       "weir: process 4242, /usr/bin/python3: pool round, policy throttled\n"
@@ -160,7 +168,7 @@ TEST(RunReport, ALineSaysWhatAwaitedTheDevice) {
   EXPECT_THAT(brief(summary),
               HasSubstr("\n  awaiting the device: at most 300 MiB, freed but still used by queued "
                         "work\n  waited"));
-  summary.devices.front().pool.held.peak = mib(90);
+  summary.devices.front().pools.front().needed = mib(90);
   EXPECT_THAT(brief(summary), Not(HasSubstr("awaiting")));
 }
 

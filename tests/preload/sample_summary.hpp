@@ -31,6 +31,12 @@ namespace weir::testing {
   device.pool.releases = 26;
   device.pool.failures = 27;
   device.pool.waited = milliseconds(2'500);
+  device.pools = {{.serves = "all",
+                   .kind = "round",
+                   .allocated = mib(96),
+                   .queued = {base + 5},
+                   .needed = mib(112),
+                   .reserved = mib(128)}};
   device.served_calls = 31;
   device.served = mib(300);
   device.passed = {

@@ -40,10 +40,16 @@ TEST(Summary, JsonHasEveryFieldOfTheProcess) {
 TEST(Summary, JsonHasEveryFieldOfADevice) {
   const Json json = Json::parse(to_json(sample_summary())).at("devices").at(1);
   const DeviceSummary device = sample_device(1);
-  EXPECT_EQ(json.size(), 16U);
+  EXPECT_EQ(json.size(), 17U);
   EXPECT_EQ(json.at("device"), 1);
   EXPECT_EQ(json.at("total_bytes"), device.total.count);
   EXPECT_EQ(json.at("budget_bytes"), device.budget.count);
+  EXPECT_EQ(json.at("pools"), (Json{{{"serves", "all"},
+                                     {"kind", "round"},
+                                     {"allocated_peak_bytes", mib(96).count},
+                                     {"queued_peak_bytes", 105},
+                                     {"needed_peak_bytes", mib(112).count},
+                                     {"reserved_peak_bytes", mib(128).count}}}));
   EXPECT_EQ(json.at("fragmentation"), 0.25);
   EXPECT_EQ(json.at("served_calls"), 31);
   EXPECT_EQ(json.at("served_bytes"), mib(300).count);

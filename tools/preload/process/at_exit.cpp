@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <future>
@@ -29,6 +30,25 @@ void add(Waits& sum, const Waits& waits) {
 void add(Gauge& sum, const Gauge& gauge) {
   sum.current += gauge.current;
   sum.peak += gauge.peak;
+}
+
+/// Adds `part` to the pools that serve the same memory in other contexts.
+void add(std::vector<PoolSummary>& pools, const Pools::Part& part) {
+  const Statistics now = part.pool->statistics();
+  if (now.reserved.peak.count == 0) return;
+  const std::string_view kind = to_string(part.pool->options().kind.value);
+  auto sum = std::ranges::find_if(pools, [&](const PoolSummary& pool) {
+    return pool.serves == part.serves && pool.kind == kind;
+  });
+  if (sum == pools.end()) {
+    sum = pools.insert(pools.end(), PoolSummary{});
+    sum->serves = part.serves;
+    sum->kind = kind;
+  }
+  sum->allocated += now.allocated.peak;
+  sum->queued += std::max(now.awaiting.peak, now.queued_at_growth);
+  sum->needed += std::max(now.held.peak, now.needed_at_growth);
+  sum->reserved += now.reserved.peak;
 }
 
 /// Whether `path` is a regular file that does not hold a summary: the program's own script, for
@@ -76,6 +96,9 @@ void add(DeviceSummary& device, const Arena& arena) {
        {&Statistics::hits, &Statistics::misses, &Statistics::handovers, &Statistics::waits,
         &Statistics::retries, &Statistics::releases, &Statistics::failures}) {
     sum.*count += one.*count;
+  }
+  for (const Pools::Part& part : arena.pool().parts()) {
+    if (part.pool != nullptr) add(device.pools, part);
   }
   sum.waited += one.waited;
   sum.budget = one.budget;

@@ -53,7 +53,7 @@ std::string device_text(const DeviceSummary& device) {
   text += line("peak awaiting the device", format_bytes(pool.awaiting.peak));
   text += line("peak reserved", format_bytes(pool.reserved.peak));
   text += line("fragmentation", percent(fragmentation(device)) + ", " +
-                                    percent(fragmentation_of_held(device)) +
+                                    percent(fragmentation_of_needed(device)) +
                                     " without what awaited the device");
   text += line("served by Weir", format_bytes(device.served) + " in " +
                                      number_of(device.served_calls, "call") + ", " +
@@ -100,8 +100,14 @@ double fragmentation(const DeviceSummary& device) noexcept {
   return unused_share(device.pool.reserved.peak, device.pool.allocated.peak);
 }
 
-double fragmentation_of_held(const DeviceSummary& device) noexcept {
-  return unused_share(device.pool.reserved.peak, device.pool.held.peak);
+double fragmentation_of_needed(const DeviceSummary& device) noexcept {
+  Bytes reserved;
+  Bytes needed;
+  for (const PoolSummary& pool : device.pools) {
+    reserved += pool.reserved;
+    needed += pool.needed;
+  }
+  return unused_share(reserved, needed);
 }
 
 std::string to_text(const Summary& summary) {

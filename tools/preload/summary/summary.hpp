@@ -30,12 +30,24 @@ struct Waits {
   std::chrono::nanoseconds total{};
 };
 
+/// One pool, and what it served. All contexts together.
+struct PoolSummary {
+  std::string serves;  ///< `cuMemAlloc`, `stream order` or `all`
+  std::string kind;    ///< as parse_pool_kind reads it
+  // Peaks.
+  Bytes allocated;
+  Bytes queued;    ///< freed, but the device had not passed it
+  Bytes needed;    ///< allocated, or queued
+  Bytes reserved;  ///< not zero
+};
+
 struct DeviceSummary {
   int device = 0;
   Bytes total;   ///< of the device, as the driver says
   Bytes budget;  ///< the program's part of it
   /// All pools of all contexts together; a peak is the largest sum seen.
   Statistics pool;
+  std::vector<PoolSummary> pools;  ///< each of them
   std::uint64_t served_calls = 0;  ///< allocations that a pool served
   Bytes served;                    ///< bytes requested by them, summed
   std::vector<Passed> passed;
@@ -63,9 +75,9 @@ struct Summary {
 [[nodiscard]] double served_share(const DeviceSummary& device) noexcept;
 /// 1 - peak allocated / peak reserved; 0 if nothing was reserved.
 [[nodiscard]] double fragmentation(const DeviceSummary& device) noexcept;
-/// The same, but freed memory that the device has not passed counts as used: 1 - peak held / peak
-/// reserved.
-[[nodiscard]] double fragmentation_of_held(const DeviceSummary& device) noexcept;
+/// The same of all pools, but freed memory that the device has not passed counts as used: 1 - peak
+/// needed / peak reserved.
+[[nodiscard]] double fragmentation_of_needed(const DeviceSummary& device) noexcept;
 
 /// Returns a table for people, one figure per line, ending in a newline.
 [[nodiscard]] std::string to_text(const Summary& summary);

@@ -55,12 +55,24 @@ std::string passed_json(const Passed& passed) {
   return object.text();
 }
 
+std::string one_pool_json(const PoolSummary& pool) {
+  JsonObject object;
+  object.add("serves", json_string(pool.serves));
+  object.add("kind", json_string(pool.kind));
+  object.add("allocated_peak_bytes", pool.allocated.count);
+  object.add("queued_peak_bytes", pool.queued.count);
+  object.add("needed_peak_bytes", pool.needed.count);
+  object.add("reserved_peak_bytes", pool.reserved.count);
+  return object.text();
+}
+
 std::string device_json(const DeviceSummary& device) {
   JsonObject object;
   object.add("device", static_cast<std::uint64_t>(device.device));
   object.add("total_bytes", device.total.count);
   object.add("budget_bytes", device.budget.count);
   object.add("pool", pool_json(device.pool));
+  object.add("pools", json_array(device.pools, one_pool_json));
   object.add("fragmentation", json_share(fragmentation(device)));
   object.add("served_calls", device.served_calls);
   object.add("served_bytes", device.served.count);

@@ -1,7 +1,9 @@
 #include "tools/weir/run/advice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <string_view>
 
 #include "allocator/pool_options.hpp"
 #include "tools/preload/settings/settings.hpp"
@@ -11,30 +13,42 @@ namespace weir::cli {
 namespace {
 
 using preload::DeviceSummary;
+using preload::PoolSummary;
 using preload::Summary;
 
 /// Less than a share of the reserved memory is not worth a change, and less than a driver page is
 /// rounding by the driver.
 constexpr double kSevere = 0.1;
 constexpr Bytes kPage = mib(2);
+constexpr std::string_view kInOrder = "stream order";  ///< what a pool of `auto` serves
 
 bool is_severe(Bytes part, Bytes reserved) {
   return part >= kPage &&
          static_cast<double>(part.count) >= kSevere * static_cast<double>(reserved.count);
 }
 
-/// Reserved memory is allocated, held only because the device has not passed it, or neither.
+/// Reserved memory is allocated, queued (freed, but the device has not passed it), or neither.
 struct Parts {
   Bytes reserved;
-  Bytes run_ahead;   ///< held beyond the allocated memory
-  Bytes fragmented;  ///< reserved beyond the held memory
+  Bytes run_ahead;   ///< needed beyond the allocated memory
+  Bytes fragmented;  ///< reserved beyond the needed memory
 };
 
+Parts parts_of(const PoolSummary& pool) {
+  return {.reserved = pool.reserved,
+          .run_ahead = minus_or_zero(pool.needed, pool.allocated),
+          .fragmented = minus_or_zero(pool.reserved, pool.needed)};
+}
+
 Parts parts_of(const DeviceSummary& device) {
-  const Statistics& s = device.pool;
-  return {.reserved = s.reserved.peak,
-          .run_ahead = minus_or_zero(s.held.peak, s.allocated.peak),
-          .fragmented = minus_or_zero(s.reserved.peak, s.held.peak)};
+  Parts sum;
+  for (const PoolSummary& pool : device.pools) {
+    const Parts parts = parts_of(pool);
+    sum.reserved += parts.reserved;
+    sum.run_ahead += parts.run_ahead;
+    sum.fragmented += parts.fragmented;
+  }
+  return sum;
 }
 
 bool is_most(Bytes part, Bytes all) { return part.count >= all.count / 2; }
@@ -49,14 +63,52 @@ bool is_set_to(const Summary& summary, std::string_view name, std::string_view v
   return line != nullptr && line->value == value;
 }
 
-/// Returns the flags that shorten the run-ahead.
-std::string less_run_ahead(const Summary& summary, const DeviceSummary& device) {
-  std::string budget = summary.policy == to_string(Policy::kUnbounded)
-                           ? "--policy throttled with a smaller --budget"
-                           : "a smaller --budget";
+/// Returns what shortens the run-ahead, which is that of `most`'s memory above all.
+std::string less_run_ahead(const Summary& summary, const DeviceSummary& device,
+                           const PoolSummary& most) {
+  const std::string budget = summary.policy == to_string(Policy::kUnbounded)
+                                 ? "--policy throttled with a smaller --budget"
+                                 : "a smaller --budget";
   // With marked batches a wait in each free would undo what the marks are for.
-  if (device.batches_marked != 0 || is_set_to(summary, "sync-free", "1")) return budget;
-  return "--sync-free (if it calls cudaFree) or " + budget;
+  if (device.batches_marked != 0) return "try " + budget;
+  if (most.serves == kInOrder) return "mark batches (--batch-range), or try " + budget;
+  if (is_set_to(summary, "sync-free", "1")) return "try " + budget;
+  return "try --sync-free (if it calls cudaFree) or " + budget;
+}
+
+/// The kinds of pool that leave few holes. Each leaves fewer than those before it.
+constexpr std::array kFewHoles{PoolKind::kBestFit, PoolKind::kPaged};
+
+/// Returns the pool's place among them, from 1 on; 0 if it leaves more holes.
+std::size_t rank_of(const PoolSummary& pool) {
+  const auto* const found = std::ranges::find(
+      kFewHoles, pool.kind, [](PoolKind kind) { return std::string(to_string(kind)); });
+  return found == kFewHoles.end() ? 0 : static_cast<std::size_t>(found - kFewHoles.begin()) + 1;
+}
+
+/// Returns which pool would leave fewer holes and why; empty if none would. A named pool serves all
+/// memory: it is better for the memory with the holes, and no worse for any other. So following the
+/// advice again and again ends at the best one.
+std::string better_pool(const DeviceSummary& device) {
+  const PoolSummary* worst = nullptr;
+  std::size_t rank = 0;
+  for (const PoolSummary& pool : device.pools) {
+    rank = std::max(rank, rank_of(pool));
+    const bool severe = is_severe(parts_of(pool).fragmented, parts_of(device).reserved);
+    if (!severe || rank_of(pool) == kFewHoles.size()) continue;
+    // `auto` takes best_fit for this memory only where the device maps no pages.
+    if (pool.serves == kInOrder) continue;
+    if (worst == nullptr || parts_of(*worst).fragmented < parts_of(pool).fragmented) worst = &pool;
+  }
+  if (worst == nullptr) return {};
+  const PoolKind better = kFewHoles.at(std::max(rank, rank_of(*worst) + 1) - 1);
+  const Parts parts = parts_of(*worst);
+  return "try --pool " + std::string(to_string(better)) + ": fragmentation " +
+         (device.pools.size() > 1 ? "of " + worst->serves + " " : "") + "is " +
+         format_number(100 * static_cast<double>(parts.fragmented.count) /
+                           static_cast<double>(parts.reserved.count),
+                       1) +
+         "%";
 }
 
 /// For a program whose requests failed: it needs room, so no smaller budget.
@@ -81,20 +133,26 @@ std::string fewer_waits(const DeviceSummary& device) {
 }  // namespace
 
 bool awaiting_matters(const DeviceSummary& device) {
-  return is_severe(parts_of(device).run_ahead, device.pool.reserved.peak);
+  const Parts parts = parts_of(device);
+  return is_severe(parts.run_ahead, parts.reserved);
+}
+
+Bytes queued(const DeviceSummary& device) {
+  Bytes sum;
+  for (const PoolSummary& pool : device.pools) sum += pool.queued;
+  return sum;
 }
 
 std::string advice(const Summary& summary, const DeviceSummary& device) {
   const Parts parts = parts_of(device);
   const bool fails = device.pool.failures != 0;
   if (!fails && awaiting_matters(device) && is_most(parts.run_ahead, parts.reserved)) {
-    return "to take less memory, try " + less_run_ahead(summary, device);
+    const auto most = std::ranges::max_element(
+        device.pools, {}, [](const PoolSummary& pool) { return parts_of(pool).run_ahead; });
+    return "to take less memory, " + less_run_ahead(summary, device, *most);
   }
-  if (is_severe(parts.fragmented, parts.reserved) && summary.pool != to_string(PoolKind::kPaged)) {
-    const bool best = summary.pool == to_string(PoolKind::kBestFit);
-    return std::string("try --pool ") + (best ? "paged" : "best_fit") + ": fragmentation is " +
-           format_number(100 * fragmentation_of_held(device), 1) + "%";
-  }
+  std::string pool = better_pool(device);
+  if (!pool.empty()) return pool;
   return fails ? more_room(summary, device, parts) : fewer_waits(device);
 }
 

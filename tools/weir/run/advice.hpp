@@ -12,6 +12,9 @@ namespace weir::cli {
 /// memory clearly larger.
 [[nodiscard]] bool awaiting_matters(const preload::DeviceSummary& device);
 
+/// Returns the most memory that was freed before the device had passed it.
+[[nodiscard]] Bytes queued(const preload::DeviceSummary& device);
+
 /// Returns what to try on that device and why, such as `try FLAGS: REASON`; empty if nothing.
 [[nodiscard]] std::string advice(const preload::Summary& summary,
                                  const preload::DeviceSummary& device);

@@ -29,7 +29,7 @@ std::string memory_line(const preload::DeviceSummary& device) {
 
 std::string awaiting_line(const preload::DeviceSummary& device) {
   if (!awaiting_matters(device)) return {};
-  return "  awaiting the device: at most " + format_bytes(device.pool.awaiting.peak) +
+  return "  awaiting the device: at most " + format_bytes(queued(device)) +
          ", freed but still used by queued work\n";
 }
 

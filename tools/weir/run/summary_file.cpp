@@ -17,6 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;  // keeps the order of the settings
 using preload::DeviceSummary;
 using preload::Passed;
+using preload::PoolSummary;
 using preload::Summary;
 using preload::Waits;
 
@@ -57,11 +58,21 @@ Statistics pool(const Json& json) {
           .waited = nanoseconds(json.at("waited_ns"))};
 }
 
+PoolSummary one_pool(const Json& json) {
+  return {.serves = json.at("serves"),
+          .kind = json.at("kind"),
+          .allocated = bytes(json.at("allocated_peak_bytes")),
+          .queued = bytes(json.at("queued_peak_bytes")),
+          .needed = bytes(json.at("needed_peak_bytes")),
+          .reserved = bytes(json.at("reserved_peak_bytes"))};
+}
+
 DeviceSummary device(const Json& json) {
   DeviceSummary summary{.device = json.at("device"),
                         .total = bytes(json.at("total_bytes")),
                         .budget = bytes(json.at("budget_bytes")),
                         .pool = pool(json.at("pool")),
+                        .pools = {},
                         .served_calls = json.at("served_calls"),
                         .served = bytes(json.at("served_bytes")),
                         .passed = {},
@@ -72,6 +83,7 @@ DeviceSummary device(const Json& json) {
                         .batches_turn = waits(json.at("batches_turn")),
                         .batches_forced = json.at("batches_forced"),
                         .batches_marked = json.at("batches_marked")};
+  for (const Json& one : json.at("pools")) summary.pools.push_back(one_pool(one));
   for (const Json& one : json.at("passed")) summary.passed.push_back(passed(one));
   return summary;
 }

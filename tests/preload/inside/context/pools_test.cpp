@@ -71,6 +71,27 @@ TEST_F(PoolsInside, AutoCanBeSaid) {
   EXPECT_EQ(Process::get()->summary().pool, "auto");
 }
 
+TEST_F(PoolsInside, TheSummarySaysOfEachPoolWhatItServedAndWhatWasQueuedThere) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream busy = make_stream();
+  const CUdeviceptr tensor = allocate(4 * kMib, busy);
+  keep_busy(busy, tensor);
+  free(tensor, busy);
+  (void)allocate(4 * kMib, make_stream());
+  (void)allocate(20 * kMib);
+  const std::vector<PoolSummary> pools = Process::get()->summary().devices.at(0).pools;
+  ASSERT_EQ(pools.size(), 2U);
+  EXPECT_EQ(pools[0].serves + ": " + pools[0].kind, "cuMemAlloc: naive");
+  EXPECT_EQ(pools[0].queued, Bytes{});
+  EXPECT_EQ(pools[0].needed, mib(20));
+  EXPECT_EQ(pools[0].reserved, mib(20));
+  EXPECT_EQ(pools[1].serves + ": " + pools[1].kind, "stream order: paged");
+  EXPECT_EQ(pools[1].allocated, mib(4));
+  EXPECT_EQ(pools[1].queued, mib(4));
+  EXPECT_EQ(pools[1].needed, mib(8));
+  EXPECT_EQ(pools[1].reserved, mib(8));
+}
+
 TEST_F(PoolsInside, WhereADeviceHasNoPagesStreamOrderIsServedFromSegments) {
   ASSERT_NO_FATAL_FAILURE(start());
   weir_standin_set_pages_supported(0);
