@@ -22,7 +22,7 @@ add_custom_command(
   OUTPUT "${PROJECT_BINARY_DIR}/installed_headers.stamp"
   COMMAND
     "${CMAKE_COMMAND}" -D "SOURCE_DIR=${PROJECT_SOURCE_DIR}" -D "GENERATED_DIR=${WEIR_GENERATED_DIR}"
-    -D "DESTINATION=${_weir_include_dir}/weir" -D "WEIR_HAS_CUDA=${WEIR_HAS_CUDA}" -P "${CMAKE_CURRENT_LIST_DIR}/collect_headers.cmake"
+    -D "DESTINATION=${_weir_include_dir}/weir" -D "WEIR_HAS_CUDA_TOOLKIT=${WEIR_HAS_CUDA_TOOLKIT}" -P "${CMAKE_CURRENT_LIST_DIR}/collect_headers.cmake"
   COMMAND "${CMAKE_COMMAND}" -E touch "${PROJECT_BINARY_DIR}/installed_headers.stamp"
   DEPENDS ${_weir_headers} "${WEIR_GENERATED_DIR}/allocator/base/version.hpp"
           "${CMAKE_CURRENT_LIST_DIR}/collect_headers.cmake"
@@ -52,7 +52,7 @@ target_compile_features(weir_core PUBLIC cxx_std_20)
 target_include_directories(weir_core INTERFACE $<BUILD_INTERFACE:${_weir_include_dir}>
                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(weir_core PUBLIC Threads::Threads)
-if(WEIR_HAS_CUDA)
+if(WEIR_HAS_CUDA_TOOLKIT)
   # It contains the runtime, and looks for the driver only when a GPU is opened, so it loads
   # anywhere. The runtime's names stay inside: a program with its own runtime must not get this
   # one's.
@@ -68,7 +68,7 @@ endif()
 # A program that links the archive provides the runtime.
 set(_weir_archive_libs " -pthread")
 set(_weir_archive_needs_cuda FALSE)
-if(WEIR_HAS_CUDA AND _weir_type STREQUAL "STATIC")
+if(WEIR_HAS_CUDA_TOOLKIT AND _weir_type STREQUAL "STATIC")
   set(_weir_archive_needs_cuda TRUE)
   string(APPEND _weir_archive_libs " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
 endif()

@@ -8,7 +8,7 @@ file(GLOB_RECURSE _weir_public_candidates RELATIVE "${_weir_public_root}"
 set(WEIR_PUBLIC_HEADERS)
 foreach(_weir_candidate IN LISTS _weir_public_candidates)
   file(STRINGS "${_weir_public_root}/${_weir_candidate}" _weir_marked LIMIT_COUNT 1 REGEX "^/// @file$")
-  if(_weir_marked AND (WEIR_HAS_CUDA OR NOT _weir_candidate MATCHES "_cuda\\.hpp$"))
+  if(_weir_marked AND (WEIR_HAS_CUDA_TOOLKIT OR NOT _weir_candidate MATCHES "_cuda\\.hpp$"))
     string(REGEX REPLACE "\\.in$" "" _weir_candidate "${_weir_candidate}")
     list(APPEND WEIR_PUBLIC_HEADERS "${_weir_candidate}")
   endif()

@@ -74,7 +74,7 @@ if(TARGET weir_swap_in)
     add_custom_command(
       OUTPUT "${_weir_stamp}"
       COMMAND "${PROJECT_SOURCE_DIR}/tools/wheel/plug" ${_weir_version} "$<TARGET_FILE_DIR:weir_swap_in>"
-              "${CUDAToolkit_TARGET_DIR}"
+              "${WEIR_CUDA_INCLUDE_DIR}" "${WEIR_BUILD_PYTHON}"
       COMMAND "${CMAKE_COMMAND}" -E touch "${_weir_stamp}"
       DEPENDS ${_weir_plug_sources} "${PROJECT_SOURCE_DIR}/tools/preload/borders/weir.h"
       VERBATIM)

@@ -1,4 +1,4 @@
-// The table of hooks, in a build without a toolkit.
+// The table of hooks, in a build without CUDA's headers.
 
 #include "allocator/base/error.hpp"
 #include "tools/weir/info/info.hpp"
@@ -6,7 +6,7 @@
 namespace weir::cli {
 
 std::string hooks_text(bool /*wide*/) {
-  throw UsageError("this build has no hooks: it was made without a CUDA toolkit");
+  throw UsageError("this build has no hooks: it was made without CUDA's headers");
 }
 
 }  // namespace weir::cli

@@ -27,9 +27,8 @@ std::string missing(const fs::path& built, const fs::path& installed) {
 #else
   (void)built;
   (void)installed;
-  return "this build has no library to preload, because it was built without a CUDA toolkit: name "
-         "one "
-         "with WEIR_LIBRARY or weir run --library";
+  return "this build has no library to preload, because it was built without CUDA's headers: name "
+         "one with WEIR_LIBRARY or weir run --library";
 #endif
 }
 

@@ -201,9 +201,9 @@ void add_devices(Findings& found, const DriverFacts& facts, const char* visible)
 /// weir-train contains a CUDA runtime, which runs on drivers of its major version or later.
 void add_runtime(Findings& found, const DriverFacts& facts) {
   if (facts.toolkit == 0) {
-    found.warn("toolkit", "this build of Weir has no CUDA parts: it was made without a toolkit",
-               "build with a CUDA toolkit of 12.0 or later on the PATH, or install the wheel",
-               on_gpus());
+    found.warn("toolkit", "this build's weir-train has no GPU: it was made without a CUDA toolkit",
+               "to train on a GPU, build with nvcc of CUDA 12.0 or later on the PATH",
+               {Use::kTrainGpu});
     return;
   }
   const std::string built = "Weir was built with CUDA " + format_version(facts.toolkit);
