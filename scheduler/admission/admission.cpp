@@ -13,6 +13,7 @@
 #include "allocator/base/thread_scratch.hpp"
 #include "scheduler/admission/batch_timeline.hpp"
 #include "scheduler/admission/open_grace.hpp"
+#include "scheduler/admission/producer.hpp"
 #include "scheduler/admission/waking.hpp"
 
 namespace weir {
@@ -21,13 +22,6 @@ namespace {
 std::string describe(const Ticket& ticket) {
   return "'" + ticket.kind->name + "', begun at " + ticket.where.file + ":" +
          std::to_string(ticket.where.line);
-}
-
-/// Returns the number of the calling thread as a producer of batches.
-std::uint64_t this_producer() {
-  static std::atomic<std::uint64_t> last{0};
-  thread_local std::uint64_t producer = ++last;
-  return producer;
 }
 
 /// Numbers the admissions of the process from 1.

@@ -66,10 +66,11 @@ Bytes AdmissionRules::estimate(const Applicant& batch, const Pressure& pressure)
   return expected ? *expected : all_not_live(pressure);
 }
 
-void AdmissionRules::join(Applicant& batch, std::string_view kind, std::uint64_t producer,
+void AdmissionRules::join(Applicant& batch, std::string_view kind, const Producer& producer,
                           const Pressure& pressure, std::uint32_t weight) {
   batch.kind = &ledger_.kind(kind);
-  line_.join(batch, producer, estimate(batch, pressure), weight);
+  // A guess may be all memory, and a newcomer would wait until others have had as much.
+  line_.join(batch, producer, is_guess(batch) ? Bytes{} : estimate(batch, pressure), weight);
   batch.joined_at = ran_;
 }
 

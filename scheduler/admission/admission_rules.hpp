@@ -41,7 +41,7 @@ class AdmissionRules {
 
   /// Puts the batch into the line. The only function beside `admit` that may throw
   /// (std::bad_alloc).
-  void join(Applicant& batch, std::string_view kind, std::uint64_t producer,
+  void join(Applicant& batch, std::string_view kind, const Producer& producer,
             const Pressure& pressure, std::uint32_t weight = 1);
   /// Returns who may be admitted next; null if nobody waits. Fair by bytes, but if enough device
   /// time is queued, time is scarce and bytes are not: then a waiter is passed over whose producer

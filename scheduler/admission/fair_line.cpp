@@ -10,15 +10,27 @@ FairLine::Virtual FairLine::share_of(Bytes bytes, std::uint32_t weight) const no
   return weight == 1 ? whole : whole / weight;
 }
 
-void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint32_t weight) {
+FairLine::Virtual FairLine::tag_of_newcomer(Bytes bytes, std::uint32_t weight) const noexcept {
+  Virtual tag = virtual_time_ + share_of(bytes, weight);
+  for (const Place* place : waiting_) {
+    if (place->is_newcomer) tag = std::max(tag, place->tag);
+  }
+  return tag;
+}
+
+void FairLine::join(Place& place, const Producer& producer, Bytes bytes, std::uint32_t weight) {
   accounts_.reserve(accounts_.size() + waiting_.size() + 1);  // one for each served place
-  waiting_.push_back(&place);
-  Account* account = find(producer);
-  place = {.producer = producer,
+  waiting_.reserve(waiting_.size() + 1);
+  Account* account = find(producer.number);
+  place = {.producer = producer.number,
            .weight = weight,
            .bytes = bytes,
-           .tag = std::max(virtual_time_, account != nullptr ? account->end : Virtual{0}),
-           .arrival = ++arrivals_};
+           .tag = account != nullptr ? std::max(virtual_time_, account->end)
+                                     : tag_of_newcomer(bytes, weight),
+           .arrival = ++arrivals_,
+           .is_newcomer = account == nullptr,
+           .ended = producer.ended};
+  waiting_.push_back(&place);
   if (account == nullptr) return;
   account->returned = account->waiting = true;
   if (account->late != 0) --account->late;
@@ -38,7 +50,10 @@ void FairLine::note_late(std::uint64_t producer) noexcept {
 
 std::uint64_t FairLine::weights() const noexcept {
   std::uint64_t sum = 0;
-  for (const Account& account : accounts_) sum += account.waiting ? 0 : account.weight;
+  for (const Account& account : accounts_) {
+    const bool is_gone = account.is_away() && account.has_ended();
+    sum += account.waiting || is_gone ? 0 : account.weight;
+  }
   for (const Place* place : waiting_) sum += place->weight;
   return sum;
 }
@@ -47,18 +62,22 @@ void FairLine::serve(Place& place) noexcept {
   std::erase(waiting_, &place);
   virtual_time_ = std::max(virtual_time_, place.tag);
   Account* account = find(place.producer);
-  if (account == nullptr) account = &accounts_.emplace_back(Account{.producer = place.producer});
+  if (account == nullptr) {
+    account = &accounts_.emplace_back(Account{.producer = place.producer, .ended = place.ended});
+  }
   account->weight = place.weight;
   account->last = share_of(place.bytes, place.weight);
   account->end = place.tag + account->last;
-  account->open = true;
+  ++account->open;
   account->waiting = false;
   // For the order an account that ended before now equals no account. Threads come and go, so drop
   // it, but only a batch later: a producer that is back by then is away for a short time. One that
   // was late is remembered for longer.
   const Virtual moved = account->last;
   std::erase_if(accounts_, [this, moved](const Account& a) {
-    if (a.open || a.waiting || a.end > virtual_time_) return false;
+    if (!a.is_away()) return false;
+    if (a.has_ended()) return true;
+    if (a.end > virtual_time_) return false;
     const Virtual ago = virtual_time_ - a.end;
     return a.fine == 0 ? ago >= a.last : ago / kMostLate >= std::max(a.last, moved);
   });
@@ -67,7 +86,7 @@ void FairLine::serve(Place& place) noexcept {
 void FairLine::correct(std::uint64_t producer, Bytes expected, Bytes held) noexcept {
   Account* account = find(producer);
   if (account == nullptr) return;
-  account->open = false;
+  --account->open;
   const Virtual before = share_of(expected, account->weight);
   if (held.count != 0) last_held_ = held;
   account->last = share_of(held, account->weight);

@@ -6,7 +6,14 @@
 // tag is first. A batch moves its producer's end by its bytes over the producer's weight. One that
 // holds nothing moves it like the last batch that held something, so that its producer gets no
 // more turns than others. A producer submits one batch at a time, so it is out of the line
-// while its batch is open; `yields` keeps its turn. A data structure only; the user holds the lock.
+// while its batch is open; `yields` keeps its turn.
+//
+// Others pay for a batch when they come back for the next one. A newcomer may never come back, so
+// it pays for one in advance: its tag is later by its own batch. Otherwise a program that begins
+// each batch on a new thread would take all turns of those that stay. Among themselves newcomers
+// keep the order of their arrival.
+//
+// A data structure only; the user holds the lock.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,6 +22,7 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
+#include "scheduler/admission/producer.hpp"
 
 namespace weir {
 
@@ -31,10 +39,13 @@ class FairLine {
     Bytes bytes{};
     Virtual tag = 0;
     std::uint64_t arrival = 0;
+    bool is_newcomer = false;  ///< nothing was known of the producer
+    Producer::End ended{};     ///< of the producer
   };
 
-  /// Sets every field of `place`. The only function that may throw (std::bad_alloc).
-  void join(Place& place, std::uint64_t producer, Bytes bytes, std::uint32_t weight = 1);
+  /// Sets every field of `place`. The only function that may throw (std::bad_alloc). Zero `bytes`:
+  /// not known, so it counts as the last batch that held something.
+  void join(Place& place, const Producer& producer, Bytes bytes, std::uint32_t weight = 1);
   /// Returns the first of those that `may(const Place&)` go now. Null if there is none.
   template <typename MayGo>
   [[nodiscard]] Place* first(const MayGo& may) const noexcept {
@@ -57,7 +68,8 @@ class FairLine {
   /// would be before `place` if it were in the line. Without this, a large batch would enter
   /// whenever the producer of small ones is busy loading or submitting: both would get equal
   /// batches instead of equal bytes. A producer that is behind by more than the bytes of `place` is
-  /// slowed by its own host; its turn is not kept. Nor is that of one that was late (note_late).
+  /// slowed by its own host; its turn is not kept. Nor is that of one that was late (note_late), or
+  /// that has ended.
   [[nodiscard]] bool yields(const Place& place) const noexcept { return yields_to(place) != 0; }
   /// Returns any such producer; 0: there is none.
   [[nodiscard]] std::uint64_t yields_to(const Place& place) const noexcept {
@@ -69,8 +81,8 @@ class FairLine {
     const Virtual most_behind = share_of(place.bytes, place.weight);
     const auto found = std::ranges::find_if(accounts_, [&](const Account& account) {
       return account.producer != place.producer && account.end < place.tag &&
-             place.tag - account.end <= most_behind && account.late == 0 &&
-             (account.open || (account.returned && !account.waiting)) &&
+             place.tag - account.end <= most_behind && account.late == 0 && !account.has_ended() &&
+             (account.open != 0 || (account.returned && !account.waiting)) &&
              may(account.producer, account.weight);
     });
     return found != accounts_.end() ? found->producer : 0;
@@ -79,7 +91,8 @@ class FairLine {
   /// several times before its turn is kept again: twice as often each time, up to kMostLate.
   static constexpr std::uint32_t kMostLate = 64;
   void note_late(std::uint64_t producer) noexcept;
-  /// Returns the sum of the weights of all that wait, have an open batch, or were here just now.
+  /// Returns the sum of the weights of all that wait, have an open batch, or were here just now and
+  /// have not ended.
   [[nodiscard]] std::uint64_t weights() const noexcept;
   /// Admits: charges its bytes to its producer, until `correct` replaces them.
   void serve(Place& place) noexcept;
@@ -88,6 +101,8 @@ class FairLine {
   /// Removes a place without charging it.
   void leave(Place& place) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return waiting_.size(); }
+  /// Returns how many producers it remembers.
+  [[nodiscard]] std::size_t accounts() const noexcept { return accounts_.size(); }
   /// In no order.
   [[nodiscard]] const std::vector<Place*>& waiting() const noexcept { return waiting_; }
 
@@ -95,21 +110,26 @@ class FairLine {
   struct Account {
     std::uint64_t producer = 0;
     std::uint32_t weight = 1;
-    Virtual end = 0;    ///< tag at which this producer's last served batch ended
-    Virtual last = 0;   ///< by how much that batch moved the end
-    bool open = false;  ///< that batch is not corrected yet
+    Producer::End ended{};
+    Virtual end = 0;         ///< tag at which this producer's last served batch ended
+    Virtual last = 0;        ///< by how much that batch moved the end
+    std::uint32_t open = 0;  ///< batches not corrected yet
     /// It was back in the line while it had this account: as a rule it is away for a short time.
     bool returned = false;
     bool waiting = false;    ///< it is in the line
     std::uint32_t late = 0;  ///< how often it has to be back before its turn is kept again
     std::uint32_t fine = 0;  ///< what `late` was set to the last time
+
+    [[nodiscard]] bool has_ended() const noexcept { return ended != nullptr && *ended; }
+    [[nodiscard]] bool is_away() const noexcept { return open == 0 && !waiting; }
   };
 
+  [[nodiscard]] Virtual tag_of_newcomer(Bytes bytes, std::uint32_t weight) const noexcept;
   [[nodiscard]] Account* find(std::uint64_t producer) noexcept;
   [[nodiscard]] Virtual share_of(Bytes bytes, std::uint32_t weight) const noexcept;
 
   std::vector<Place*> waiting_;
-  std::vector<Account> accounts_;  ///< open, waiting, or ended less than a batch ago
+  std::vector<Account> accounts_;  ///< open, waiting, or of an end less than a batch ago
   Virtual virtual_time_ = 0;
   Bytes last_held_{1};  ///< of the last batch that held something
   std::uint64_t arrivals_ = 0;

@@ -13,6 +13,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/pool.hpp"
+#include "scheduler/admission/newcomers.hpp"
 #include "support/manual_progress.hpp"
 #include "support/message_of.hpp"
 
@@ -125,6 +126,34 @@ TEST_F(BatchGateTest, RefusesWhatCannotBe) {
   EXPECT_THROW(BatchGate(other, progress, std::vector<StreamId>(5, compute)), UsageError);
   EXPECT_THROW(BatchGate(pool, progress, std::array{compute}), UsageError) << "it has a gate";
   EXPECT_THROW((void)gate.begin("train", {.weight = 0}), UsageError);
+}
+
+TEST_F(BatchGateTest, AThreadThatWaitsIsNotOvertakenByMoreAndMoreNewThreads) {
+  Pool small{{upstream, progress}, budget()};
+  BatchGate one{small,
+                progress,
+                std::array{compute},
+                {.run_ahead = {.batches = 1, .time = std::chrono::nanoseconds(0)},
+                 .grace = std::chrono::hours(1)}};
+  const int before = testing::admitted_before_own(
+      [&](const auto& inside) {
+        GatedBatch batch = one.begin("all", {.hint = mib(4)});
+        inside();
+        (void)one.deallocate(batch.allocate(mib(4), compute), compute);
+      },
+      progress.before_wait, [] {});
+  EXPECT_LE(before, testing::kNewcomerLoops);
+}
+
+TEST_F(BatchGateTest, AThreadLocalBatchClosesWithItsThread) {
+  for (int i = 0; i < 20; ++i) {
+    std::thread([&] {
+      thread_local GatedBatch of_thread;
+      of_thread = gate.begin("train", {.hint = mib(1)});
+      (void)gate.deallocate(of_thread.allocate(mib(1), compute), compute);
+    }).join();
+  }
+  EXPECT_EQ(gate.statistics().open, 0U);
 }
 
 }  // namespace

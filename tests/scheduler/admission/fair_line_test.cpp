@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <map>
+#include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "support/random_seed.hpp"
@@ -209,6 +213,158 @@ TEST(FairLine, ANewcomerIsNotMadeToWaitForWhatOthersHadBefore) {
   line.join(old, 1, gib(1));
   line.join(fresh, 2, mib(1));
   EXPECT_TRUE(line.is_first(fresh));
+}
+
+/// One producer that stays, beside some that are replaced after a few batches each.
+class BesideNewcomers {
+ public:
+  struct Slot {
+    std::uint32_t weight = 1;
+    std::uint64_t smallest = 1;  ///< batch of its producers, in bytes
+    std::uint64_t largest = 1;
+    int batches = 1;   ///< of each producer
+    double share = 0;  ///< bytes over the weight, served so far
+  };
+  /// The first slot's producer stays.
+  BesideNewcomers(std::vector<Slot> slots, std::uint64_t seed)
+      : random_(seed), slots_(std::move(slots)), standing_(slots_.size()) {
+    for (std::size_t i = 0; i < slots_.size(); ++i) join(i);
+  }
+
+  void run(int batches) {
+    for (int i = 0; i < batches; ++i) {
+      const auto next = std::ranges::find_if(
+          standing_, [this](const Standing& standing) { return line_.is_first(standing.place); });
+      ASSERT_NE(next, standing_.end()) << "somebody waits and nobody is first";
+      const auto slot = static_cast<std::size_t>(next - standing_.begin());
+      line_.serve(next->place);
+      line_.correct(next->place.producer, next->place.bytes, next->place.bytes);
+      slots_[slot].share += static_cast<double>(next->place.bytes.count) / slots_[slot].weight;
+      join(slot);
+      most_accounts_ = std::max(most_accounts_, line_.accounts());
+    }
+  }
+  [[nodiscard]] const std::vector<Slot>& slots() const { return slots_; }
+  [[nodiscard]] std::size_t most_accounts() const { return most_accounts_; }
+
+ private:
+  struct Standing {
+    std::uint64_t producer = 0;
+    Bytes size{};  ///< of its batches
+    int left = 0;  ///< batches
+    FairLine::Place place;
+  };
+
+  void join(std::size_t index) {
+    const Slot& slot = slots_[index];
+    Standing& standing = standing_[index];
+    if (standing.producer == 0 || (index != 0 && standing.left == 0)) {
+      standing.producer = ++producers_;
+      standing.size = Bytes{slot.smallest + random_() % (slot.largest - slot.smallest + 1)};
+      standing.left = slot.batches;
+    }
+    --standing.left;
+    line_.join(standing.place, standing.producer, standing.size, slot.weight);
+  }
+
+  FairLine line_;
+  std::mt19937_64 random_;
+  std::vector<Slot> slots_;
+  std::deque<Standing> standing_;
+  std::uint64_t producers_ = 0;
+  std::size_t most_accounts_ = 0;
+};
+
+// The model is a device that works for all who stand in the line at once, as fast as their weights
+// say. A line of whole batches may differ from it by some batches, however long it runs.
+TEST(FairLine, WhoStaysGetsItsShareBesideThoseWhoAreReplaced) {
+  const std::uint64_t seed = random_seed();
+  SCOPED_TRACE(seed_message(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 60; ++round) {
+    std::vector<BesideNewcomers::Slot> slots(2 + random() % 5);
+    // Newcomers take turns by their arrival, so they get the same only if their shares are equal.
+    const bool are_equal = round % 2 == 0;
+    const std::uint64_t share = 1 + random() % 4096;
+    double most = 0;
+    for (auto& slot : slots) {
+      slot.weight = static_cast<std::uint32_t>(1 + random() % 3);
+      slot.batches = static_cast<int>(1 + random() % 3);
+      slot.largest = 1 + random() % (random() % 2 == 0 ? 4096 : 16);
+      if (are_equal && &slot != &slots.front()) {
+        slot.smallest = slot.largest = share * slot.weight;
+      }
+      most = std::max(most, static_cast<double>(slot.largest) / slot.weight);
+    }
+    BesideNewcomers beside(slots, random());
+    beside.run(5000);
+    const double stays = beside.slots().front().share;
+    for (const auto& slot : beside.slots()) {
+      EXPECT_LE(slot.share, stays + 3 * most) << "round " << round;
+      const double least = are_equal ? stays - 3 * most : 0;
+      EXPECT_GE(slot.share, least) << "round " << round;
+    }
+  }
+}
+
+TEST(FairLine, RemembersNobodyForLongWhoDoesNotComeBack) {
+  BesideNewcomers alone({{}, {.largest = 64}}, random_seed());
+  alone.run(10'000);
+  EXPECT_LE(alone.most_accounts(), 16U) << "of thousands of producers";
+}
+
+TEST(FairLine, ANewcomerWaitsForNoMoreOfOthersThanItsOwnBatch) {
+  FairLine line;
+  FairLine::Place old;
+  FairLine::Place fresh;
+  for (int i = 0; i < 3; ++i) serve_at_once(line, old, 1, mib(1));
+  line.join(fresh, 2, mib(3));
+  int before = 0;
+  for (line.join(old, 1, mib(1)); line.is_first(old); line.join(old, 1, mib(1))) {
+    line.serve(old);
+    line.correct(1, mib(1), mib(1));
+    ++before;
+  }
+  EXPECT_EQ(before, 2) << "it has had one since the virtual time";
+}
+
+TEST(FairLine, NobodyYieldsToAProducerThatHasEnded) {
+  FairLine line;
+  FairLine::Place small;
+  FairLine::Place large;
+  const auto ended = std::make_shared<std::atomic<bool>>(false);
+  const auto serve_small = [&](Bytes held) {
+    line.join(small, {1, ended}, mib(1));
+    line.serve(small);
+    line.correct(1, mib(1), held);
+  };
+  serve_at_once(line, large, 2, mib(10));
+  line.join(large, 2, mib(10));
+  for (int i = 0; i < 2; ++i) serve_small(mib(1));
+  ASSERT_TRUE(line.yields(large));
+  const std::uint64_t weights = line.weights();
+  *ended = true;
+  EXPECT_FALSE(line.yields(large));
+  EXPECT_EQ(line.weights(), weights - 1);
+}
+
+TEST(FairLine, ForgetsAProducerThatHasEndedOnceItsBatchIsClosed) {
+  FairLine line;
+  FairLine::Place moved;
+  FairLine::Place other;
+  const auto ended = std::make_shared<std::atomic<bool>>(false);
+  for (int i = 0; i < 2; ++i) {
+    line.join(moved, {1, ended}, mib(1));
+    line.serve(moved);
+  }
+  *ended = true;
+  const auto accounts_after = [&](Bytes held) {
+    line.correct(1, mib(1), held);
+    serve_at_once(line, other, 2, kib(1));
+    return line.accounts();
+  };
+  EXPECT_EQ(accounts_after(mib(1)), 2U) << "another of its batches is open";
+  EXPECT_EQ(accounts_after(gib(1)), 1U) << "what it has had counts against nobody any more";
 }
 
 TEST(FairLine, TimeAwayIsNotSavedUp) {

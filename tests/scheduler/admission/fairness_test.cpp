@@ -11,10 +11,13 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "scheduler/admission/admission_rules.hpp"
+#include "scheduler/admission/newcomers.hpp"
 #include "scheduler/admission/policy.hpp"
 #include "scheduler/rig.hpp"
 #include "support/print.hpp"
@@ -178,6 +181,7 @@ constexpr Bytes kLeast = mib(11);
 constexpr int kSteps = 4'000;
 constexpr RunAhead kBytesAlone{.batches = std::nullopt};
 constexpr RunAhead kTwoBatches{.batches = 2, .time = std::chrono::nanoseconds(0)};
+constexpr RunAhead kOneBatch{.batches = 1, .time = std::chrono::nanoseconds(0)};
 constexpr RunAhead kTwentySteps{.batches = 1, .time = 20 * kStepTime};
 constexpr double kAllWork = kSteps * static_cast<double>(kStepBytes.count);
 
@@ -367,6 +371,34 @@ TEST(Fairness, AdmissionKeepsTheTurnOfAProducerThatIsSubmitting) {
   other.get();
   testing::WithoutWaiting again(rig);
   EXPECT_FALSE(again.begin("large", kib(64)).joined()) << "nobody is before it";
+}
+
+TEST(Fairness, AdmissionKeepsNoTurnOfAThreadThatHasEnded) {
+  testing::Rig rig({.run_ahead = kBytesAlone});
+  rig.hold(StreamRole::kCompute);
+  testing::WithoutWaiting batches(rig);
+  const auto submit = [&](std::string_view kind, Bytes bytes) {
+    const Batch batch = batches.begin(kind, bytes);
+    (void)rig.filled(bytes, 1);
+  };
+  for (int i = 0; i < 3; ++i) submit("large", kib(64));
+  std::thread([&] {
+    for (int i = 0; i < 2; ++i) submit("small", kib(4));  // the second time it is back soon
+  }).join();
+  EXPECT_NO_THROW(submit("large", kib(64))) << "it waited";
+}
+
+TEST(Fairness, AThreadThatWaitsIsNotOvertakenByMoreAndMoreNewThreads) {
+  testing::Rig rig({.budget = kib(64), .run_ahead = kOneBatch, .grace = std::chrono::hours(1)});
+  testing::Gate& gate = rig.hold(StreamRole::kCompute);
+  const int before = testing::admitted_before_own(
+      [&](const auto& inside) {
+        const Batch batch = rig->begin_batch("all", {.hint = kib(64)});
+        inside();
+        (void)rig.filled(kib(64), 1);
+      },
+      rig.backend.before_wait, [&] { gate.open(); });
+  EXPECT_LE(before, testing::kNewcomerLoops);
 }
 
 }  // namespace

@@ -76,6 +76,8 @@ class Schedule {
     std::uint32_t weight = 1;
     std::uint64_t largest = 0;  ///< of its batches
     std::uint64_t charge = 0;   ///< the most that a batch of it was charged in the line, in units
+    std::uint64_t asked = 0;    ///< what its place counts, in units
+    std::uint64_t ahead = 0;    ///< what it waits for as a newcomer, in units
     std::optional<Applicant> place;
     Duration joined_at{};       ///< device time of all that was settled by then
     std::vector<Other> others;  ///< while it waits
@@ -220,6 +222,14 @@ class Schedule {
     std::ranges::fill(p.others, Other{});
     rules_.join(*p.place, kind, p.number, pressure(), p.weight);
     p.joined_at = ran_;
+    const std::uint64_t bytes = p.place->bytes.count;
+    p.ahead = p.asked = (bytes != 0 ? bytes : most_held_) * kUnits / p.weight;
+    if (!p.place->is_newcomer) p.ahead = 0;
+    for (const Producer& other : producers_) {
+      if (p.place->is_newcomer && other.place && other.place->is_newcomer) {
+        p.ahead = std::max(p.ahead, other.asked);
+      }
+    }
   }
 
   /// The first in line looks; `grace_over` if it has waited long enough for open batches.
@@ -351,7 +361,7 @@ class Schedule {
       if (!waits.place || !std::exchange(other.counts, false)) continue;
       ++counts_.overtaken;
       other.bytes += charge;
-      expect(other.bytes <= waits.charge + p.charge, "a waiter starves");
+      expect(other.bytes <= std::max(waits.charge, waits.ahead) + p.charge, "a waiter starves");
     }
   }
 
