@@ -1,7 +1,6 @@
 #include "scheduler/scheduler.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -13,23 +12,11 @@
 #include "allocator/base/log.hpp"
 #include "allocator/timeline/sink.hpp"
 #include "scheduler/admission/memory_attempts.hpp"
+#include "scheduler/admission/producer.hpp"
 #include "scheduler/barrier.hpp"
 
 namespace weir {
 namespace {
-
-/// The calling thread's open batches, at most one per scheduler.
-struct OpenBatch {
-  std::uint64_t scheduler = 0;
-  TicketRef ticket;
-  std::stop_token stop;
-};
-thread_local std::vector<OpenBatch> open_batches;
-
-std::uint64_t next_scheduler_serial() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
 
 /// Options of the pool for staged copies. Readers use the rest of the device's host memory.
 PoolOptions host_pool_options() {
@@ -66,7 +53,6 @@ Scheduler::Scheduler(Device& device, Pool& pool, const SchedulerOptions& options
       limits_(pool, options.budget.value_or(pool.budget()),
               waiting_first(running_out(options.policy))),
       options_(options),
-      serial_(next_scheduler_serial()),
       admission_(pool, batch_streams(device_), options.policy, options.run_ahead, options.grace),
       memory_(pool, device_, admission_, options.policy),
       host_pool_({device_.host_upstream(), device_.progress()}, host_pool_options()),
@@ -83,7 +69,6 @@ Scheduler::~Scheduler() {
   device_.drain();  // after a device error, the wait ended before the operations did
   table_.reset();
   admission_.settle();
-  std::erase_if(open_batches, [this](const OpenBatch& b) { return b.scheduler == serial_; });
 }
 
 Tensor Scheduler::empty(const Shape& shape, DType dtype, std::string_view label) {
@@ -92,10 +77,10 @@ Tensor Scheduler::empty(const Shape& shape, DType dtype, std::string_view label)
 }
 
 Owner Scheduler::owner_here() const {
-  const auto open = std::ranges::find(open_batches, serial_, &OpenBatch::scheduler);
-  // Another thread may have closed it.
-  if (open == open_batches.end() || !open->ticket.accepts()) return {};
-  return {open->ticket, open->stop};
+  const std::uint64_t thread = this_thread_number();
+  const Lock lock(open_mutex_);
+  const auto open = std::ranges::find(open_, thread, &OpenBatch::thread);
+  return open != open_.end() ? open->owner : Owner{};
 }
 
 Owner Scheduler::owner_of(const Batch& batch, std::string_view what) const {
@@ -115,12 +100,6 @@ std::uint32_t Scheduler::number_of(const Owner& owner) noexcept {
   return owner.batch.ticket != nullptr ? owner.batch.ticket->number : 0;
 }
 
-void Scheduler::forget_batch(TicketRef ticket) noexcept {
-  for (OpenBatch& open : open_batches) {
-    if (open.scheduler == serial_ && open.ticket.serial == ticket.serial) open = {serial_, {}, {}};
-  }
-}
-
 Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options, CallSite where) {
   refuse_device_thread("begin_batch");
   if (Owner outer = owner_here(); outer.batch.ticket != nullptr) {
@@ -129,12 +108,17 @@ Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options,
   if (options.weight == 0) {
     throw UsageError("begin_batch '" + std::string(kind) + "': weight 0; allowed: 1 or more");
   }
-  auto open = std::ranges::find(open_batches, serial_, &OpenBatch::scheduler);
-  if (open == open_batches.end()) open = open_batches.insert(open, {serial_, {}, {}});
-  open->ticket = admission_.open(kind, options, where);
-  open->stop = options.stop;
-  open->ticket.ticket->accepts.store(open->ticket.serial, std::memory_order_release);
-  return Batch(*this, {open->ticket, open->stop}, false);
+  const TicketRef ticket = admission_.open(kind, options, where);
+  Owner owner{ticket, options.stop};
+  try {
+    const Lock lock(open_mutex_);
+    open_.push_back({.thread = this_thread_number(), .owner = owner});
+  } catch (...) {
+    admission_.close(ticket, false);
+    throw;
+  }
+  ticket.ticket->accepts.store(ticket.serial, std::memory_order_release);
+  return Batch(*this, std::move(owner), false);
 }
 
 TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what,
@@ -423,11 +407,16 @@ std::uint64_t Scheduler::operations() const {
 }
 
 void Scheduler::close(TicketRef ticket, bool learn) noexcept {
+  {
+    const Lock lock(open_mutex_);
+    std::erase_if(open_, [ticket](const OpenBatch& open) {
+      return open.owner.batch.serial == ticket.serial;
+    });
+  }
   stop_accepting(*ticket.ticket);
   const CallSite begun = ticket.ticket->where;
   const std::uint32_t number = ticket.ticket->number;
   admission_.close(ticket, learn);
-  forget_batch(ticket);
   if (options_.policy != Policy::kBarrier) return;
   const Barrier barrier("barrier", begun, device_.timeline_source(), number);
   const auto start = std::chrono::steady_clock::now();

@@ -231,8 +231,6 @@ class Scheduler {
   /// Submits the copy of `host` to the one tensor that `uses` writes, from byte `start` on.
   void copy_host(const Owner& owner, std::string_view name, const HostData& host, const Uses& uses,
                  std::size_t start, CallSite where);
-  /// Forgets a closed batch, which spares the next look a question to the ledger.
-  void forget_batch(TicketRef ticket) noexcept;
   /// Returns what a copy of `host` reads, and keeps it if the copy may run late.
   [[nodiscard]] HostSource keep(const HostData& host, const Owner& owner, CallSite where);
   /// Returns host memory for a copy on this stream, or nothing and what the pool found. May wait
@@ -270,11 +268,16 @@ class Scheduler {
   void wait_device();
   void wait_device_or_log() noexcept;
 
+  /// An open batch, and the thread that began it.
+  struct OpenBatch {
+    std::uint64_t thread;
+    Owner owner;
+  };
+
   DeviceBackend& device_;
   Pool& pool_;
   const PoolLimits limits_;
   const SchedulerOptions options_;
-  const std::uint64_t serial_;  ///< distinguishes schedulers that had the same address
   Admission admission_;
   TensorMemory memory_;
   Pool host_pool_;  ///< for copies that would otherwise block the submitter
@@ -283,6 +286,11 @@ class Scheduler {
   };
   std::unique_ptr<TensorTable, Abandon> table_;  ///< deletes itself now, or with the last handle
   OperationList operations_;
+
+  mutable Mutex open_mutex_{LockRank::kLeaf};
+  /// At most one of each thread. Here, because a batch may outlive what its thread keeps for
+  /// itself.
+  std::vector<OpenBatch> open_ WEIR_GUARDED_BY(open_mutex_);
 
   mutable Mutex order_{LockRank::kOrder};
   /// For each stream, how far it already waits for each other stream.

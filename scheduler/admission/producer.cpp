@@ -4,8 +4,8 @@ namespace weir {
 
 std::uint64_t this_thread_number() noexcept {
   static std::atomic<std::uint64_t> last{0};
-  thread_local const std::uint64_t number = ++last;
-  return number;
+  thread_local const std::uint64_t kNumber = ++last;
+  return kNumber;
 }
 
 Producer this_producer() {
@@ -20,10 +20,10 @@ Producer this_producer() {
     Own(const Own&) = delete;
     Own& operator=(const Own&) = delete;
   };
-  // Destructors of other thread_locals and of statics may begin batches after that of `own`.
+  // Destructors of other thread_locals and of statics may begin batches after that of `kOwn`.
   if (is_over) return {this_thread_number(), std::make_shared<std::atomic<bool>>(true)};
-  thread_local const Own own;
-  return {this_thread_number(), own.ended};
+  thread_local const Own kOwn;
+  return {this_thread_number(), kOwn.ended};
 }
 
 }  // namespace weir

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <future>
 #include <latch>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -124,6 +126,54 @@ TEST(BatchThreads, MovedElsewhereItIsStillTheOneOfTheThreadThatBeganIt) {
   EXPECT_TRUE(rig->begin_batch("inner").joined());
   elsewhere.reset();
   EXPECT_EQ(rig->admission().open, 0U);
+}
+
+thread_local Batch of_thread;
+
+TEST(BatchThreads, AThreadLocalOneClosesWithItsThread) {
+  Rig rig;
+  Rig other;
+  for (int i = 0; i < 20; ++i) {
+    std::thread([&] {
+      of_thread = {};  // made before anything that begin_batch makes for the thread: ends after it
+      (void)begin_without_a_promise(other);
+      std::stop_source stop;
+      of_thread = rig->begin_batch("train", {.hint = Bytes{}, .stop = stop.get_token()});
+      (void)rig.filled(kOneTensor, 1);
+    }).join();
+  }
+  EXPECT_EQ(rig->admission().open, 0U);
+  expect_idle(rig);
+}
+
+TEST(BatchThreads, ThreadLocalsMayBeginAndCloseOnesWhileTheyEnd) {
+  Rig rig;
+  struct Begins {
+    Rig* rig = nullptr;
+    ~Begins() {
+      const Batch batch = begin_without_a_promise(*rig);
+      (void)rig->filled(kOneTensor, 1);
+      EXPECT_TRUE((*rig)->begin_batch("inner").joined());
+    }
+  };
+  std::thread([&] {
+    thread_local Begins last;
+    last.rig = &rig;
+    (void)begin_without_a_promise(rig);
+  }).join();
+  expect_idle(rig);
+  EXPECT_EQ(rig->admission().settled, 2U);
+}
+
+TEST(BatchThreads, StaticsMayKeepASchedulerAndItsOpenBatchUntilTheProgramEnds) {
+  const auto end_with_an_open_batch = [] {
+    static Device device = open_device("cpu", {.memory = mib(64)});
+    static Pool pool(device.memory(), {});
+    static Scheduler scheduler(device, pool, {.budget = mib(16)});
+    static Batch batch = scheduler.begin_batch("train");
+    std::exit(0);
+  };
+  EXPECT_EXIT(end_with_an_open_batch(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(BatchThreads, WhatIsClosedOrAnothersIsRefused) {
