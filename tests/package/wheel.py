@@ -173,6 +173,51 @@ def check_places():
     assert printed.startswith("weir: there is no '") and printed.count("\n") == 1, printed
 
 
+def check_no_toolkit():
+    """CUDA's headers alone, those that tools/setup installed, give both libraries and a plug, and they serve a program."""
+    build, source = SCRATCH / "no_toolkit", f"-S{SOURCE}"
+    hidden = {name: value for name, value in os.environ.items() if not name.startswith("CUDA")}
+    hidden["PATH"] = os.pathsep.join(folder for folder in os.environ["PATH"].split(os.pathsep)
+                                     if not pathlib.Path(folder, "nvcc").exists())
+    configure = [os.environ["CMAKE"], source, f"-B{build}", "-GNinja", "-DWEIR_BUILD_TESTS=OFF", "-DWEIR_CUDA=HEADERS",
+                 "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON", f"-DCMAKE_CXX_COMPILER={os.environ['CXX']}"]
+    refused = run(*configure, f"-DWEIR_CUDA_HEADERS={SCRATCH}", code=1, env=hidden)
+    assert re.search(r"^ *CUDA: left out: no CUDA toolkit .*; to build without: -DWEIR_CUDA=OFF$", refused, re.MULTILINE), refused
+    shutil.rmtree(build)
+
+    version = (SOURCE / "tools/torch/versions.txt").read_text().split()[-1]
+    fetched = subprocess.run([PACKING, "-B", SOURCE / "tools/torch/headers", version], capture_output=True, text=True, check=False)
+    # What reads no header of CUDA is as in the build that is there: compiling it again would take minutes.
+    depends = re.split(r"^(\S+): #deps .*$", run("ninja", "-C", BUILD, "-t", "deps"), flags=re.MULTILINE)
+    reads_cuda = {name for name, files in zip(depends[1::2], depends[2::2]) if re.search(r"/cuda\w*\.h$", files, re.MULTILINE)}
+    assert len(reads_cuda) > 50, reads_cuda
+    (SCRATCH / "reads_cuda").write_text("\n".join(sorted(reads_cuda)))
+    launcher = f"bash;{SOURCE}/tests/package/reuse_object.sh;{BUILD};{SCRATCH}/reads_cuda"
+    plug = version if fetched.returncode == 0 else ""
+    printed = run(*configure, "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -D_GLIBCXX_ASSERTIONS",
+                  "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}",
+                  f"-DWEIR_TORCH_VERSIONS={plug}", env=hidden)
+    assert f"CUDA: libweir.so and plugs are built, with the headers of 13.0 in {SOURCE}/build/packaging/" in printed, printed
+    run(os.environ["CMAKE"], "--build", build, "--parallel", "2", "--target", "weir_swap_in", "weir_timeline_inject",
+        "weir_torch_plugs", env=hidden)
+
+    libraries = build / "tools/preload"
+    environment = on_the_standin(WEIR_LIBRARY=str(libraries / "libweir.so"))
+    printed = run(BUILD / "tools/weir/weir", "run", "--", BASE, "-c", textwrap.dedent(PROGRAM), input="\n", env=environment)
+    assert "allocated\n" in printed and "peak allocated 1 MiB" in printed, printed
+    begin = f"import ctypes; print(ctypes.CDLL('{build}/tools/timeline/cupti/libweir_timeline.so').InitializeInjection())"
+    assert run(BASE, "-c", begin).startswith("1\n")
+    if fetched.returncode != 0:
+        print(f"no plug was built: {fetched.stderr}", file=sys.stderr)
+        sys.exit(77)
+    (plug,) = libraries.glob("libweir_torch_*.so")
+    assert plug.name == f"libweir_torch_{version.rpartition('.')[0]}.so", plug
+    assert "weir_torch_install" in run("nm", "-D", "--defined-only", plug), plug
+    required = re.findall(r'"(nvidia-[a-z-]+==\d+\.\d+)', (SOURCE / "pyproject.toml").read_text())
+    pinned = (SOURCE / "tools/wheel/requirements.txt").read_text()
+    assert len(required) == 2 and all(f"\n{one}." in pinned for one in required), required
+
+
 def check_remove():
     """A program that runs keeps its library. Nothing stays."""
     if STANDIN:
