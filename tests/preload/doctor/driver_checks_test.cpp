@@ -181,8 +181,13 @@ TEST(DoctorDriver, Devices) {
 
 TEST(DoctorDriver, LibrariesBesideIt) {
   const std::vector<Case> cases{
-      {"built without a toolkit", [](Facts& facts) { facts.driver.toolkit = 0; }, "toolkit",
-       State::kWarn, "this build's weir-train has no GPU", "nvcc of CUDA 12.0 or later", {Use::kTrainGpu}},
+      {"built without a toolkit",
+       [](Facts& facts) { facts.driver.toolkit = 0; },
+       "toolkit",
+       State::kWarn,
+       "this build's weir-train has no GPU",
+       "nvcc of CUDA 12.0 or later",
+       {Use::kTrainGpu}},
       {"a driver older than weir-train's runtime",
        [](Facts& facts) { facts.driver.driver.version = 12080; },
        "toolkit",

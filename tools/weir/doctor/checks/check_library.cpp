@@ -55,7 +55,7 @@ std::vector<Finding> check_library(const LibraryFacts& facts, const Places& plac
   }
   if (!facts.problem.empty()) {
     found.fails("library", facts.problem,
-                "in a clone, pip install . brings it, and so do tools/setup and a new build; "
+                "install the wheel (in a clone: pip install .) or the .deb; "
                 "WEIR_LIBRARY names another library",
                 by_the_library());
     return found.take();
