@@ -7,7 +7,7 @@
 set -euo pipefail
 build=$1 list=$2
 shift 2
-object= before=
+object='' before=''
 for word in "$@"; do
   if [[ $before == -o ]]; then object=$word; fi
   before=$word
