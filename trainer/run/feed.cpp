@@ -30,14 +30,12 @@ const FixedPlaces::Place& FixedPlaces::next(Scheduler& scheduler, const Shape& i
 void CopiedFeed::next() {
   host_ = reader_.next();
   if (places_ == FeedPlaces::kNew) return;
-  place_ = fixed_.next(scheduler_, {host_.rows, host_.inputs.size() / host_.rows},
-                       {host_.rows, host_.targets.size() / host_.rows});
+  place_ = fixed_.next(scheduler_, shape_of(host_.inputs), shape_of(host_.targets));
 }
 
+// Borrowed: the reader gets the memory back from `targets`, with the point that ends both copies.
 Tensor CopiedFeed::copy(std::span<const float> host, const Tensor& fixed, std::string_view label) {
-  if (!fixed) {
-    return scheduler_.copy_in(borrowed(host), {host_.rows, host.size() / host_.rows}, label);
-  }
+  if (!fixed) return scheduler_.copy_in(borrowed(host), shape_of(host), label);
   scheduler_.submit(label, {.writes = {fixed}, .stream = StreamRole::kCopyIn},
                     [host](Stream& stream, Inputs /*in*/, Outputs out) {
                       stream.copy(out[0].data(), host.data(), {host.size_bytes()});

@@ -72,6 +72,9 @@ class CopiedFeed final : public Feed {
  private:
   [[nodiscard]] Tensor copy(std::span<const float> host, const Tensor& fixed,
                             std::string_view label);
+  [[nodiscard]] Shape shape_of(std::span<const float> host) const {
+    return {host_.rows, host.size() / host_.rows};
+  }
 
   Scheduler& scheduler_;
   Reader& reader_;
