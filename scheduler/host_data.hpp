@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/error.hpp"
 #include "scheduler/dtype.hpp"
 
 namespace weir {
@@ -43,9 +44,11 @@ class HostData {
       HostData(std::vector<T, Allocator>&& vector)
   noexcept : HostData(vector.data(), vector.size()) {
     vector_ = &vector;
-    take_ = [](void* taken) -> std::shared_ptr<const void> {
+    take_ = [](void* taken, const void* first) -> std::shared_ptr<const void> {
       using Vector = std::vector<T, Allocator>;
-      return std::make_shared<const Vector>(std::move(*static_cast<Vector*>(taken)));
+      auto& own = *static_cast<Vector*>(taken);
+      if (own.data() != first) throw UsageError("host data: another call took the vector over");
+      return std::make_shared<const Vector>(std::move(own));
     };
   }
   /// `elements` elements from `first` on, copied.
@@ -70,17 +73,17 @@ class HostData {
   /// Whether the memory stays as it is until the device is done.
   [[nodiscard]] bool may_copy_late() const noexcept { return borrowed_ || take_ != nullptr; }
   /// Takes over the vector, and returns what keeps the elements where they are; null if it is
-  /// borrowed.
+  /// borrowed. Throws UsageError the second time.
   [[nodiscard]] std::shared_ptr<const void> take() const {
-    return take_ != nullptr ? take_(vector_) : nullptr;
+    return take_ != nullptr ? take_(vector_, data_) : nullptr;
   }
 
   const void* data_ = nullptr;
   std::size_t elements_ = 0;
   DType dtype_ = DType::kFloat32;
   bool borrowed_ = false;
-  void* vector_ = nullptr;                               ///< to take over
-  std::shared_ptr<const void> (*take_)(void* vector){};  ///< set with `vector_`
+  void* vector_ = nullptr;                                                  ///< to take over
+  std::shared_ptr<const void> (*take_)(void* vector, const void* first){};  ///< set with `vector_`
 };
 
 /// Returns elements that the caller lends: a copy from them may run late, straight from there.

@@ -138,6 +138,15 @@ TEST(HostData, OfAVectorThatIsMovedInTheSameCallHasItsSizeStill) {
   EXPECT_THAT(rig->read(tensor), Each(1));
 }
 
+TEST(HostData, OfAMovedVectorServesOneCall) {
+  Rig rig;
+  std::vector<float> host(kFloats, 1);
+  const HostData moved(std::move(host));
+  const Tensor tensor = rig->copy_in(moved, {kFloats});
+  EXPECT_THROW((void)rig->copy_in(moved, {kFloats}), UsageError);
+  EXPECT_THAT(rig->read(tensor), Each(1));
+}
+
 /// A device whose host memory is scarce. Copies may have half of it.
 class ScarceHostMemory : public ::testing::Test {
  protected:
