@@ -69,8 +69,10 @@ Bytes AdmissionRules::estimate(const Applicant& batch, const Pressure& pressure)
 void AdmissionRules::join(Applicant& batch, std::string_view kind, const Producer& producer,
                           const Pressure& pressure, std::uint32_t weight) {
   batch.kind = &ledger_.kind(kind);
-  // A guess may be all memory, and a newcomer would wait until others have had as much.
-  line_.join(batch, producer, is_guess(batch) ? Bytes{} : estimate(batch, pressure), weight);
+  // A newcomer waits until others have had as much: so no guess, which may be all memory, and no
+  // more than a batch can have.
+  const Bytes bytes = is_guess(batch) ? Bytes{} : estimate(batch, pressure);
+  line_.join(batch, producer, std::min(bytes, pressure.budget), weight);
   batch.joined_at = ran_;
 }
 

@@ -388,6 +388,31 @@ TEST(Fairness, AdmissionKeepsNoTurnOfAThreadThatHasEnded) {
   EXPECT_NO_THROW(submit("large", kib(64))) << "it waited";
 }
 
+TEST(Fairness, ANewcomerWhoseHintIsAboveTheBudgetWaitsForOneBudgetOfOthers) {
+  constexpr Pressure kRoom{.level = {}, .held = {}, .budget = mib(4), .awaiting = {}};
+  AdmissionRules rules(kBytesAlone);
+  const auto run = [&](Applicant& batch) {
+    Ticket& ticket = rules.admit(batch, mib(1), kRoom, {}, 0);
+    rules.ledger().note_allocated({.ticket = &ticket, .serial = ticket.serial}, mib(1));
+    rules.close(ticket, {}, true, {}, {});
+  };
+  const auto ask = [&](Applicant& batch, std::uint64_t producer, Bytes hint) {
+    batch.hint = hint;
+    rules.join(batch, "batch", producer, kRoom);
+  };
+  Applicant own;
+  ask(own, 1, mib(1));
+  run(own);
+  Applicant huge;
+  ask(huge, 2, Bytes{UINT64_MAX});
+  int before = 0;
+  for (ask(own, 1, mib(1)); rules.first() == &own && before < 100; ask(own, 1, mib(1))) {
+    run(own);
+    ++before;
+  }
+  EXPECT_LE(before, 4);
+}
+
 TEST(Fairness, AThreadThatWaitsIsNotOvertakenByMoreAndMoreNewThreads) {
   testing::Rig rig({.budget = kib(64), .run_ahead = kOneBatch, .grace = std::chrono::hours(1)});
   testing::Gate& gate = rig.hold(StreamRole::kCompute);
