@@ -21,6 +21,7 @@ FairLine::Virtual FairLine::tag_of_newcomer(Bytes bytes, std::uint32_t weight) c
 void FairLine::join(Place& place, const Producer& producer, Bytes bytes, std::uint32_t weight) {
   accounts_.reserve(accounts_.size() + waiting_.size() + 1);  // one for each served place
   waiting_.reserve(waiting_.size() + 1);
+  if (!any_held_) last_held_ = std::max(last_held_, bytes);
   Account* account = find(producer.number);
   place = {.producer = producer.number,
            .weight = weight,
@@ -88,7 +89,10 @@ void FairLine::correct(std::uint64_t producer, Bytes expected, Bytes held) noexc
   if (account == nullptr) return;
   --account->open;
   const Virtual before = share_of(expected, account->weight);
-  if (held.count != 0) last_held_ = held;
+  if (held.count != 0) {
+    last_held_ = held;
+    any_held_ = true;
+  }
   account->last = share_of(held, account->weight);
   account->end += account->last;
   account->end -= std::min(account->end, before);

@@ -131,7 +131,9 @@ class FairLine {
   std::vector<Place*> waiting_;
   std::vector<Account> accounts_;  ///< open, waiting, or of an end less than a batch ago
   Virtual virtual_time_ = 0;
-  Bytes last_held_{1};  ///< of the last batch that held something
+  /// Of the last batch that held something; until then the most that one asked for.
+  Bytes last_held_{1};
+  bool any_held_ = false;
   std::uint64_t arrivals_ = 0;
 };
 

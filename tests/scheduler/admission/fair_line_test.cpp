@@ -215,6 +215,21 @@ TEST(FairLine, ANewcomerIsNotMadeToWaitForWhatOthersHadBefore) {
   EXPECT_TRUE(line.is_first(fresh));
 }
 
+TEST(FairLine, ANewcomerTakesTurnsWithBatchesOfNoBytes) {
+  FairLine line;
+  FairLine::Place old;
+  FairLine::Place fresh;
+  serve_at_once(line, old, 1, {});
+  line.join(fresh, 2, gib(1));
+  int before = 0;
+  for (line.join(old, 1, {}); line.is_first(old) && before < 100; line.join(old, 1, {})) {
+    line.serve(old);
+    line.correct(1, {}, {});
+    ++before;
+  }
+  EXPECT_LE(before, 2);
+}
+
 /// One producer that stays, beside some that are replaced after a few batches each.
 class BesideNewcomers {
  public:
