@@ -273,7 +273,6 @@ Statistics Pool::statistics() const {
 void Pool::reset_peaks() {
   const PoolChange change(state_);
   for (Gauge Statistics::*gauge : kAllGauges) (state_.statistics.*gauge).reset_peak();
-  state_.statistics.queued_at_growth = state_.statistics.needed_at_growth = {};
 }
 
 Bytes Pool::largest_cached() const {

@@ -12,10 +12,11 @@
 
 namespace weir {
 
-/// A level and its peak since the last reset.
+/// A level and its peaks.
 struct Gauge {
-  Bytes current;  ///< now
-  Bytes peak;     ///< the highest since the last reset
+  Bytes current;          ///< now
+  Bytes peak;             ///< the highest since the last reset
+  Bytes peak_at_reset{};  ///< the highest before the last reset; zero: there was none
 
   /// Adds `bytes` and updates the peak.
   void add(Bytes bytes) noexcept {
@@ -25,7 +26,12 @@ struct Gauge {
   /// Subtracts `bytes`, at most the current level.
   void remove(Bytes bytes) noexcept { current -= bytes; }
   /// Resets the peak to the current level.
-  void reset_peak() noexcept { peak = current; }
+  void reset_peak() noexcept {
+    peak_at_reset = highest();
+    peak = current;
+  }
+  /// Returns the highest level ever.
+  [[nodiscard]] Bytes highest() const noexcept { return std::max(peak, peak_at_reset); }
 };
 
 /// In every snapshot allocated + awaiting + cached == reserved, and held == allocated + awaiting.
@@ -38,7 +44,7 @@ struct Statistics {
   Gauge held;       ///< allocated + awaiting: cannot be handed out now
   Bytes budget;     ///< the upper limit of `reserved`
 
-  // The most there was when the pool grew, after it had asked streams how far they were.
+  // The most there ever was when the pool grew, after it had asked streams how far they were.
   Bytes queued_at_growth{};  ///< awaiting, or cached for other streams alone: not passed
   Bytes needed_at_growth{};  ///< the same, and allocated
 

@@ -37,8 +37,8 @@ class HostData {
   HostData(const Range& range) noexcept
       : HostData(std::ranges::data(range), std::ranges::size(range)) {}
   /// Taken over, if a copy from it may run late; otherwise copied, and `vector` stays as it is. A
-  /// call that is refused before it takes the vector leaves it, too. A vector of an allocator with
-  /// state is copied: what the allocator refers to may end first.
+  /// call that is refused (UsageError) leaves it, too; one that runs out of memory may have taken
+  /// it. A vector of an allocator with state is copied: what the allocator refers to may end first.
   template <Element T, typename Allocator>
   requires(std::allocator_traits<Allocator>::is_always_equal::value)
       HostData(std::vector<T, Allocator>&& vector)

@@ -49,11 +49,9 @@ TEST_P(PoolReuse, WhatAnotherStreamHasQueuedIsNeededWhereThePoolGrows) {
   (void)pool.allocate(unit, b);
   EXPECT_EQ(pool.statistics().queued_at_growth, unit);
   EXPECT_EQ(pool.statistics().needed_at_growth, unit * 2);
-  pool.reset_peaks();
   progress.pass_all(a);
   (void)pool.allocate(unit * 2, b);
-  EXPECT_EQ(pool.statistics().queued_at_growth, Bytes{}) << "the device has passed it";
-  EXPECT_EQ(pool.statistics().needed_at_growth, unit * 3);
+  EXPECT_EQ(pool.statistics().needed_at_growth, unit * 3) << "the device has passed the first";
 }
 
 TEST_P(PoolReuse, AHoleOfTheStreamItselfIsNotNeeded) {

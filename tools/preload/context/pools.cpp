@@ -237,8 +237,6 @@ Statistics Pools::sum() const {
     (sum.*gauge).peak = (sum.*gauge).current;
   }
   for (std::uint64_t Statistics::*count : kCounts) sum.*count += more.*count;
-  sum.queued_at_growth += more.queued_at_growth;
-  sum.needed_at_growth += more.needed_at_growth;
   sum.waited += more.waited;
   return sum;
 }

@@ -35,7 +35,7 @@ void add(Gauge& sum, const Gauge& gauge) {
 /// Adds `part` to the pools that serve the same memory in other contexts.
 void add(std::vector<PoolSummary>& pools, const Pools::Part& part) {
   const Statistics now = part.pool->statistics();
-  if (now.reserved.peak.count == 0) return;
+  if (now.reserved.highest().count == 0) return;
   const std::string_view kind = to_string(part.pool->options().kind.value);
   auto sum = std::ranges::find_if(pools, [&](const PoolSummary& pool) {
     return pool.serves == part.serves && pool.kind == kind;
@@ -45,10 +45,11 @@ void add(std::vector<PoolSummary>& pools, const Pools::Part& part) {
     sum->serves = part.serves;
     sum->kind = kind;
   }
-  sum->allocated += now.allocated.peak;
-  sum->queued += std::max(now.awaiting.peak, now.queued_at_growth);
-  sum->needed += std::max(now.held.peak, now.needed_at_growth);
-  sum->reserved += now.reserved.peak;
+  // Since the pool's beginning: the program may have reset the peaks.
+  sum->allocated += now.allocated.highest();
+  sum->queued += std::max(now.awaiting.highest(), now.queued_at_growth);
+  sum->needed += std::max(now.held.highest(), now.needed_at_growth);
+  sum->reserved += now.reserved.highest();
 }
 
 /// Whether `path` is a regular file that does not hold a summary: the program's own script, for
