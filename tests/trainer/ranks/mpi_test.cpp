@@ -91,7 +91,9 @@ TEST_P(RanksByMpi, ASlowRankIsNamedAndWaitedFor) {
 TEST_P(RanksByMpi, ARankThatLivesButNeverComesEndsAll) {
   const Finished finished = run(2, {"never"});
   EXPECT_NE(finished.exit_code, 0);
-  EXPECT_THAT(finished.err, HasSubstr("rank 0 ends: waited for rank 1 in barrier for 1.0 s"));
+  // Rank 0 says it, or rank 1, which heard it: MPICH's launcher may end either before its line is
+  // out.
+  EXPECT_THAT(finished.err, HasSubstr("waited for rank 1 in barrier for 1.0 s"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, RanksByMpi, ::testing::Values(testing::kOpenMpi, testing::kMpich),
