@@ -62,7 +62,7 @@ endmacro()
 # Takes the headers in the given folders, unless some are missing or too old.
 macro(_weir_take_headers)
   set(_weir_complete TRUE)
-  foreach(_weir_header IN ITEMS crt/host_defines.h cuda_runtime_api.h cudaTypedefs.h cuda.h)
+  foreach(_weir_header IN ITEMS crt/host_defines.h cuda_runtime_api.h cudaTypedefs.h nvtx3/nvToolsExt.h cuda.h)
     find_file(_weir_found_header ${_weir_header} PATHS ${ARGN} NO_DEFAULT_PATH NO_CACHE)
     if(NOT _weir_found_header)
       set(_weir_complete FALSE)
@@ -87,7 +87,7 @@ macro(_weir_take_headers)
   endif()
 endmacro()
 
-# Takes those of the packages nvidia-cuda-runtime and nvidia-cuda-crt.
+# Takes those of the packages nvidia-cuda-runtime, nvidia-cuda-crt and nvidia-nvtx.
 macro(_weir_take_headers_of_packages)
   execute_process(
     COMMAND "${WEIR_BUILD_PYTHON}" -c "import nvidia; print(*nvidia.__path__, sep=';')"
