@@ -3,9 +3,7 @@
 # $2: what that answers is its own, and it says nothing about speed.
 set -euo pipefail
 program=$1
-start=$SECONDS
 found=$(LD_LIBRARY_PATH=$2 "$program" facts)
-took=$((SECONDS - start))
 failed=0
 
 wrong() { echo "facts: wrong: $1 in: $found" && failed=1; }
@@ -14,8 +12,6 @@ says() { [[ $found == *"$1"* ]] || wrong "there is no $1"; }
 matches() { [[ $found =~ $1 ]] || wrong "nothing is like $1"; }
 [[ $(grep -c '"fact":' <<<"$found") == 38 ]] || wrong "there are not 38"
 [[ $found != *'"answered":false'* ]] || wrong "something is not answered"
-# All repetitions together have some 5 s, whatever one costs, and tools/gpu-check gives facts 20.
-[[ $took -lt 20 ]] || wrong "it took $took s"
 
 says '"the width up to a multiple of 512"'
 says '"512 bytes"'
