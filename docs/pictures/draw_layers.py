@@ -1,4 +1,4 @@
-"""Draws the layers of the sources: who may include whom, from the rules that tests/layers.py checks."""
+"""Draws the layers of the sources: who may include whom, from the rules that tests/project/layers.py checks."""
 
 import pathlib
 import re
@@ -7,7 +7,7 @@ import sys
 from shapes import Picture, wrapped
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
+sys.path.append(str(ROOT / "tests/project"))
 import layers as rules  # noqa: E402
 
 WIDTH, LEFT, INSIDE = 960, 20, 12

@@ -5,6 +5,7 @@
 #   weir_program(NAME weir-train SOURCES ... [DEPS ...])
 #   weir_test(NAME allocator_test SOURCES ... [DEPS ...] [LABELS ...])
 #   weir_headers_alone(allocator scheduler ...)
+#   weir_checks(tests/fuzz ...)
 #
 # Nothing here sets a global flag: our compile options are on the target weir_options, which every
 # target of ours links privately and no user of the library sees.
@@ -54,7 +55,7 @@ endif()
 
 # GCC 12 falsely reports the standard library's "text" + std::string: overlapping copies at -O3, and
 # a write past the end at -O2 (its bugs 105651 and 105329; 13 has neither).
-# tests/release_warnings.sh checks for the rest.
+# tests/project/release_warnings.sh checks for the rest.
 set(_weir_gcc_12
     $<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,12>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>
 )
@@ -152,7 +153,7 @@ endfunction()
 
 # Adds the sources of the calling folder, a room, to the library weir_LIBRARY. The first lines of
 # the folder's CMakeLists.txt say what lives there, and a line "May include:" which headers it may
-# include (checked by tests/layers.py).
+# include (checked by tests/project/layers.py).
 function(weir_room library)
   cmake_parse_arguments(ARG "" "" "SOURCES;CUDA_SOURCES" ${ARGN})
   _weir_check_arguments("weir_room" ${library} "${ARG_SOURCES}${ARG_CUDA_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
@@ -211,6 +212,32 @@ endif()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${after}")
 endfunction()
 
+# Adds folders whose tests say nothing of what Weir does: pages, packages, models, fuzzers, benchmarks' smoke runs.
+# Their tests have the label checks, which the test preset dev leaves out, and only the target checks builds
+# them, so that `tools/test` does neither.
+add_custom_target(checks)
+function(weir_checks)
+  set(CMAKE_DIRECTORY_LABELS checks)
+  foreach(folder IN LISTS ARGN)
+    add_subdirectory(${folder} EXCLUDE_FROM_ALL)
+    _weir_targets_below("${CMAKE_CURRENT_SOURCE_DIR}/${folder}" targets)
+    if(targets)
+      add_dependencies(checks ${targets})
+    endif()
+  endforeach()
+endfunction()
+
+# What is made in a folder and below it.
+function(_weir_targets_below folder result)
+  get_property(targets DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+  get_property(inner_folders DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
+  foreach(inner IN LISTS inner_folders)
+    _weir_targets_below("${inner}" more)
+    list(APPEND targets ${more})
+  endforeach()
+  set(${result} ${targets} PARENT_SCOPE)
+endfunction()
+
 # Whether a source of the header's name includes it first. Then the header compiles alone:
 # tools/lint lets clang-tidy read each source by itself.
 function(_weir_header_has_source header result)
@@ -253,7 +280,8 @@ function(weir_headers_alone)
   endforeach()
 
   get_property(libraries GLOBAL PROPERTY WEIR_LIBRARIES)
-  add_library(weir_headers_alone OBJECT ${sources})
+  add_library(weir_headers_alone OBJECT EXCLUDE_FROM_ALL ${sources})
+  add_dependencies(checks weir_headers_alone)
   _weir_configure(weir_headers_alone)
   target_link_libraries(weir_headers_alone PRIVATE ${libraries})
   target_compile_options(weir_headers_alone PRIVATE -O0 -g0)

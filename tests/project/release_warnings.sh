@@ -14,7 +14,7 @@ sources=(
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cmake -S "$root" --preset release -B "$scratch/build" -DCMAKE_CXX_COMPILER="$2" -DWEIR_BUILD_TESTS=OFF \
-  -DWEIR_CUDA=OFF >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 1; }
+  -DWEIR_CUDA=OFF -DCMAKE_UNITY_BUILD=OFF >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 1; }
 
 # The command of each, one a line, for the assembler's text alone.
 python3 - "$root" "$scratch/build/compile_commands.json" "${sources[@]}" >"$scratch/commands" <<'END'
