@@ -24,11 +24,11 @@ struct BlockLink {
   Block* next;
 };
 
-/// See age_tree.hpp.
-struct AgeLink {
+/// A block's place in a tree, see block_tree.hpp.
+struct TreeLink {
   Block* parent;
-  Block* older;    ///< root of the blocks freed before
-  Block* younger;  ///< root of the blocks freed after
+  Block* previous;  ///< root of the blocks before it
+  Block* next;      ///< root of the blocks behind it
 };
 
 enum class BlockState : std::uint8_t {
@@ -54,7 +54,7 @@ struct alignas(64) Block {
   Bytes size;
   /// Who may reuse it: now if cached, else once it is freed.
   FreeOwner* owner = nullptr;
-  /// Cached: others of its owner, in a list or a tree (size_tree.hpp). Awaiting: others of the
+  /// Cached: others of its owner, in a list or a tree (block_tree.hpp). Awaiting: others of the
   /// stream.
   BlockLink by_stream{};
   BlockLink neighbours{};  ///< adjacent pieces of its segment, if cut from one
@@ -72,7 +72,7 @@ struct alignas(64) Block {
   std::unique_ptr<std::vector<Point>> others;
   union {
     BlockLink by_age;  ///< cached: least recently freed first
-    AgeLink in_tree;   ///< the same, in a tree
+    TreeLink in_tree;  ///< the same, in a tree
     /// Not cached: the holder's label, truncated, zero-padded.
     std::array<char, kLabel> label{};
   };

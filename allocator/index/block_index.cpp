@@ -226,7 +226,7 @@ Bytes BlockIndex::take_releasable(Bytes need, std::vector<Segment>& taken) {
   Bytes sum;
   std::size_t count = 0;
   for (const Block* block = releasable_blocks_.front(); block != nullptr && sum < need;
-       block = AgeTree::next(*block)) {
+       block = releasable_blocks_.next(*block)) {
     sum += block->size;
     ++count;
   }

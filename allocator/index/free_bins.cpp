@@ -35,16 +35,14 @@ Block* FreeBins::best_loose(Bytes size) const noexcept {
   return best;
 }
 
-Block* FreeBins::Bin::front() const noexcept {
-  return tree.empty() ? list.front() : tree.first_from({});
-}
+Block* FreeBins::Bin::front() const noexcept { return tree.empty() ? list.front() : tree.front(); }
 
 Block* FreeBins::Bin::next(const Block& piece) const noexcept {
   return tree.empty() ? decltype(list)::next(piece) : tree.next(piece);
 }
 
 Block* FreeBins::Bin::fit(Bytes size, std::size_t most) const noexcept {
-  if (!tree.empty()) return tree.first_from(size);
+  if (!tree.empty()) return tree.first_from(size.count);
   Block* piece = list.front();
   for (std::size_t i = 0; piece != nullptr && i < most; ++i, piece = decltype(list)::next(*piece)) {
     if (piece->size >= size) return piece;
@@ -145,7 +143,7 @@ Bytes FreeBins::largest() const noexcept {
   if (used_ == 0) return largest;
   const Group& group = *groups_[static_cast<std::size_t>(std::bit_width(used_) - 1)];
   const Bin& bin = group.bins[static_cast<std::size_t>(std::bit_width(group.used) - 1)];
-  if (!bin.tree.empty()) return std::max(largest, bin.tree.largest()->size);
+  if (!bin.tree.empty()) return std::max(largest, bin.tree.back()->size);
   const Block* piece = bin.list.front();
   for (std::size_t i = 0; piece != nullptr && i < kListed; ++i, piece = bin.next(*piece)) {
     largest = std::max(largest, piece->size);

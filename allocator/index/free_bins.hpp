@@ -17,7 +17,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/index/block.hpp"
-#include "allocator/index/size_tree.hpp"
+#include "allocator/index/block_tree.hpp"
 
 namespace weir {
 
@@ -92,7 +92,7 @@ class FreeBins {
   template <typename Visit>
   [[nodiscard]] static bool visit_own(const Bin& own, Bytes size, const Visit& visit) {
     if (!own.tree.empty()) {
-      Block* piece = own.tree.first_from(size);
+      Block* piece = own.tree.first_from(size.count);
       for (; piece != nullptr; piece = own.tree.next(*piece)) {
         if (!visit(*piece)) return false;
       }
