@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/blas/blas.hpp"
+#include "kernels/dense_products.hpp"
 #include "kernels/parts/check.hpp"
 
 namespace weir {
@@ -40,6 +41,14 @@ void sum_columns(std::size_t rows, std::size_t columns, const RowOf& row_of, flo
   std::copy_n(total.begin(), columns, sums);
 }
 
+/// `how` is a Precision or a HalfKind.
+template <typename How>
+auto multiplier(How how) {
+  return [how](GemmShape shape, auto a, auto b, std::span<float> c, GemmOptions options) {
+    gemm(how, shape, a, b, c, options);
+  };
+}
+
 }  // namespace
 
 // The product is added to the bias: BLAS would write zeros to y instead, and the bias take a pass.
@@ -69,10 +78,7 @@ void bias_activation(DenseShape shape, std::span<const float> b, std::span<float
 
 void dense_weight_gradient(DenseShape shape, std::span<const float> x, std::span<const float> dy,
                            std::span<float> dw) {
-  require_matrix({"dense_weight_gradient", "x"}, x.size(), shape.m, shape.k);
-  require_matrix({"dense_weight_gradient", "dy"}, dy.size(), shape.m, shape.n);
-  require_matrix({"dense_weight_gradient", "dw"}, dw.size(), shape.k, shape.n);
-  gemm({.m = shape.k, .n = shape.n, .k = shape.m}, x, dy, dw, {.a = Transpose::kYes});
+  weight_gradient_product(shape, x, dy, dw, multiplier(Precision::kFloat32));
 }
 
 void dense_bias_gradient(DenseShape shape, std::span<const float> dy, std::span<float> db) {
@@ -87,10 +93,7 @@ void dense_bias_gradient(DenseShape shape, std::span<const float> dy, std::span<
 
 void dense_input_gradient(DenseShape shape, std::span<const float> dy, std::span<const float> w,
                           std::span<float> dx) {
-  require_matrix({"dense_input_gradient", "dy"}, dy.size(), shape.m, shape.n);
-  require_matrix({"dense_input_gradient", "w"}, w.size(), shape.k, shape.n);
-  require_matrix({"dense_input_gradient", "dx"}, dx.size(), shape.m, shape.k);
-  gemm({.m = shape.m, .n = shape.k, .k = shape.n}, dy, w, dx, {.b = Transpose::kYes});
+  input_gradient_product(shape, dy, w, dx, multiplier(Precision::kFloat32));
 }
 
 void relu_backward(std::span<const float> y, std::span<float> dy) {
@@ -115,6 +118,41 @@ void relu_and_bias_gradient(DenseShape shape, std::span<const float> y, std::spa
     };
     sum_columns(shape.m, columns, row_of, db.data() + begin);
   }
+}
+
+void dense_forward(Precision precision, DenseShape shape, std::span<const float> x,
+                   std::span<const float> w, std::span<const float> b, std::span<float> y,
+                   Activation activation) {
+  if (precision == Precision::kFloat32) return dense_forward(shape, x, w, b, y, activation);
+  forward_product(shape, x, w, b, y, multiplier(precision));
+  bias_activation(shape, b, y, activation);
+}
+
+void dense_weight_gradient(Precision precision, DenseShape shape, std::span<const float> x,
+                           std::span<const float> dy, std::span<float> dw) {
+  weight_gradient_product(shape, x, dy, dw, multiplier(precision));
+}
+
+void dense_input_gradient(Precision precision, DenseShape shape, std::span<const float> dy,
+                          std::span<const float> w, std::span<float> dx) {
+  input_gradient_product(shape, dy, w, dx, multiplier(precision));
+}
+
+void dense_forward(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> x,
+                   std::span<const std::uint16_t> w, std::span<const float> b, std::span<float> y,
+                   Activation activation) {
+  forward_product(shape, x, w, b, y, multiplier(kind));
+  bias_activation(shape, b, y, activation);
+}
+
+void dense_weight_gradient(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> x,
+                           std::span<const std::uint16_t> dy, std::span<float> dw) {
+  weight_gradient_product(shape, x, dy, dw, multiplier(kind));
+}
+
+void dense_input_gradient(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> dy,
+                          std::span<const std::uint16_t> w, std::span<float> dx) {
+  input_gradient_product(shape, dy, w, dx, multiplier(kind));
 }
 
 }  // namespace weir

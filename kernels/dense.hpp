@@ -7,12 +7,20 @@
 // any order dense_weight_gradient, dense_bias_gradient, dense_input_gradient.
 // relu_and_bias_gradient combines relu and bias.
 //
-// Matrices are row-major without gaps. The products are BLAS's: see blas.hpp for their bits. All
-// functions throw UsageError and leave the output unchanged if a span's size does not match the
+// Matrices are row-major without gaps. The products are BLAS's: see blas.hpp for their bits, and
+// for what a precision does to a product. Weights, biases, outputs and gradients are float32. For
+// 16 bits the caller keeps copies of x, W and dy beside them, made by to_half, wherever it wants; a
+// weight's copy is made again after each update.
+//
+// All functions throw UsageError and leave the output unchanged if a span's size does not match the
 // shape; all are thread-safe for disjoint outputs. An output must not overlap an input.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+
+#include "kernels/parts/stream.hpp"
+#include "kernels/precision/half.hpp"
 
 namespace weir {
 
@@ -59,4 +67,71 @@ void relu_backward(std::span<const float> y, std::span<float> dy);
 void relu_and_bias_gradient(DenseShape shape, std::span<const float> y, std::span<float> dy,
                             std::span<float> db);
 
+/// The three products in kFloat32, which has the bits of the functions above, or in kTf32. Throw
+/// UsageError for the formats of 16 bits.
+void dense_forward(Precision precision, DenseShape shape, std::span<const float> x,
+                   std::span<const float> w, std::span<const float> b, std::span<float> y,
+                   Activation activation);
+void dense_weight_gradient(Precision precision, DenseShape shape, std::span<const float> x,
+                           std::span<const float> dy, std::span<float> dw);
+void dense_input_gradient(Precision precision, DenseShape shape, std::span<const float> dy,
+                          std::span<const float> w, std::span<float> dx);
+
+/// The same of 16-bit copies; b and all results are floats.
+void dense_forward(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> x,
+                   std::span<const std::uint16_t> w, std::span<const float> b, std::span<float> y,
+                   Activation activation);
+void dense_weight_gradient(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> x,
+                           std::span<const std::uint16_t> dy, std::span<float> dw);
+void dense_input_gradient(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> dy,
+                          std::span<const std::uint16_t> w, std::span<float> dx);
+
 }  // namespace weir
+
+/// On a device: see stream.hpp, and workspace_cuda.hpp for the workspace. The products are
+/// cuBLAS's; everything else has the CPU's bits. Where a result is small and the sums are long, as
+/// in the input gradient of a wide layer, cuBLAS needs more than the smallest workspace to keep the
+/// whole device busy.
+namespace weir::cuda {
+
+class CublasHandle;
+
+void dense_forward(CublasHandle& blas, Stream stream, DenseShape shape, std::span<const float> x,
+                   std::span<const float> w, std::span<const float> b, std::span<float> y,
+                   Activation activation, std::span<float> workspace);
+void bias_activation(Stream stream, DenseShape shape, std::span<const float> b, std::span<float> y,
+                     Activation activation);
+void dense_weight_gradient(CublasHandle& blas, Stream stream, DenseShape shape,
+                           std::span<const float> x, std::span<const float> dy, std::span<float> dw,
+                           std::span<float> workspace);
+void dense_bias_gradient(Stream stream, DenseShape shape, std::span<const float> dy,
+                         std::span<float> db, std::span<float> workspace);
+void dense_input_gradient(CublasHandle& blas, Stream stream, DenseShape shape,
+                          std::span<const float> dy, std::span<const float> w, std::span<float> dx,
+                          std::span<float> workspace);
+void relu_backward(Stream stream, std::span<const float> y, std::span<float> dy);
+void relu_and_bias_gradient(Stream stream, DenseShape shape, std::span<const float> y,
+                            std::span<float> dy, std::span<float> db, std::span<float> workspace);
+
+void dense_forward(CublasHandle& blas, Stream stream, Precision precision, DenseShape shape,
+                   std::span<const float> x, std::span<const float> w, std::span<const float> b,
+                   std::span<float> y, Activation activation, std::span<float> workspace);
+void dense_weight_gradient(CublasHandle& blas, Stream stream, Precision precision, DenseShape shape,
+                           std::span<const float> x, std::span<const float> dy, std::span<float> dw,
+                           std::span<float> workspace);
+void dense_input_gradient(CublasHandle& blas, Stream stream, Precision precision, DenseShape shape,
+                          std::span<const float> dy, std::span<const float> w, std::span<float> dx,
+                          std::span<float> workspace);
+
+void dense_forward(CublasHandle& blas, Stream stream, HalfKind kind, DenseShape shape,
+                   std::span<const std::uint16_t> x, std::span<const std::uint16_t> w,
+                   std::span<const float> b, std::span<float> y, Activation activation,
+                   std::span<float> workspace);
+void dense_weight_gradient(CublasHandle& blas, Stream stream, HalfKind kind, DenseShape shape,
+                           std::span<const std::uint16_t> x, std::span<const std::uint16_t> dy,
+                           std::span<float> dw, std::span<float> workspace);
+void dense_input_gradient(CublasHandle& blas, Stream stream, HalfKind kind, DenseShape shape,
+                          std::span<const std::uint16_t> dy, std::span<const std::uint16_t> w,
+                          std::span<float> dx, std::span<float> workspace);
+
+}  // namespace weir::cuda

@@ -10,15 +10,14 @@
 #include "bench/gpu/gpu_sparse.hpp"
 #include "bench/gpu/gpu_updates.hpp"
 #include "bench/gpu/timed_kernel_cuda.hpp"
-#include "kernels/blas/blas_cuda.hpp"
-#include "kernels/classification_cuda.hpp"
-#include "kernels/dense_cuda.hpp"
-#include "kernels/elementwise/elementwise_cuda.hpp"
-#include "kernels/elementwise/random_cuda.hpp"
-#include "kernels/loss_cuda.hpp"
+#include "kernels/blas/blas.hpp"
+#include "kernels/dense.hpp"
+#include "kernels/elementwise/elementwise.hpp"
+#include "kernels/elementwise/random.hpp"
+#include "kernels/loss.hpp"
+#include "kernels/optimizer/update.hpp"
 #include "kernels/parts/workspace_cuda.hpp"
-#include "kernels/sgd_cuda.hpp"
-#include "kernels/sums/reduce_cuda.hpp"
+#include "kernels/sums/reduce.hpp"
 
 namespace weir::bench {
 namespace {

@@ -7,12 +7,11 @@
 
 #include "bench/gpu/gpu_precisions.hpp"
 #include "bench/gpu/gpu_timer_cuda.hpp"
-#include "kernels/blas/blas_mixed_cuda.hpp"
+#include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
-#include "kernels/elementwise/random_cuda.hpp"
+#include "kernels/elementwise/random.hpp"
 #include "kernels/parts/step_state.hpp"
-#include "kernels/precision/convert_cuda.hpp"
-#include "kernels/precision/loss_scale_cuda.hpp"
+#include "kernels/precision/precision.hpp"
 #include "tools/program/median.hpp"
 
 namespace weir::bench {

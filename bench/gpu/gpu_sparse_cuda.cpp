@@ -5,13 +5,11 @@
 
 #include "bench/gpu/gpu_sparse.hpp"
 #include "bench/gpu/timed_kernel_cuda.hpp"
-#include "kernels/elementwise/random_cuda.hpp"
+#include "kernels/elementwise/random.hpp"
 #include "kernels/parts/philox.hpp"
 #include "kernels/parts/workspace_cuda.hpp"
-#include "kernels/sparse/count_hits_cuda.hpp"
-#include "kernels/sparse/csr_layer_cuda.hpp"
-#include "kernels/sparse/logistic_loss_cuda.hpp"
-#include "kernels/sparse/softmax_loss_cuda.hpp"
+#include "kernels/sparse/csr_layer.hpp"
+#include "kernels/sparse/losses.hpp"
 
 namespace weir::bench {
 namespace {

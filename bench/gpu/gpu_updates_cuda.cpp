@@ -7,10 +7,10 @@
 
 #include "bench/gpu/gpu_timer_cuda.hpp"
 #include "bench/gpu/gpu_updates.hpp"
-#include "kernels/elementwise/elementwise_cuda.hpp"
-#include "kernels/elementwise/random_cuda.hpp"
+#include "kernels/elementwise/elementwise.hpp"
+#include "kernels/elementwise/random.hpp"
 #include "kernels/optimizer/step.hpp"
-#include "kernels/optimizer/update_cuda.hpp"
+#include "kernels/optimizer/update.hpp"
 #include "tools/program/median.hpp"
 
 namespace weir::bench {

@@ -8,6 +8,8 @@
 
 #include <span>
 
+#include "kernels/parts/stream.hpp"
+
 namespace weir {
 
 /// out[i] = value.
@@ -23,3 +25,13 @@ void axpy(float alpha, std::span<const float> x, std::span<float> y);
 void scale(float alpha, std::span<float> x);
 
 }  // namespace weir
+
+/// On a device: see stream.hpp.
+namespace weir::cuda {
+
+void fill(Stream stream, std::span<float> out, float value);
+void add(Stream stream, std::span<const float> x, std::span<float> total);
+void axpy(Stream stream, float alpha, std::span<const float> x, std::span<float> y);
+void scale(Stream stream, float alpha, std::span<float> x);
+
+}  // namespace weir::cuda

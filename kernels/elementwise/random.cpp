@@ -42,12 +42,15 @@ void draw_tile(std::uint64_t seed, std::uint64_t stream, std::uint64_t block, fl
 
 }  // namespace
 
+void require_numbers(std::uint64_t first, std::size_t count) {
+  if (first <= UINT64_MAX - count) return;
+  throw UsageError("fill_normal: first index " + std::to_string(first) + " and " +
+                   std::to_string(count) + " elements pass the end of the stream at 2^64");
+}
+
 void fill_normal(std::uint64_t seed, std::uint64_t stream, std::span<float> out,
                  std::uint64_t first) {
-  if (first > UINT64_MAX - out.size()) {
-    throw UsageError("fill_normal: first index " + std::to_string(first) + " and " +
-                     std::to_string(out.size()) + " elements pass the end of the stream at 2^64");
-  }
+  require_numbers(first, out.size());
   std::size_t skip = first % 4;
   for (std::uint64_t block = first / 4; !out.empty(); block += kTileBlocks, skip = 0) {
     if (skip == 0 && out.size() >= kTileSize) {

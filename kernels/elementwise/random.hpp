@@ -2,11 +2,13 @@
 
 // Random tensors that are the same on every device, for every batch size and filling order.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "kernels/parts/normal.hpp"
 #include "kernels/parts/philox.hpp"
+#include "kernels/parts/same_bits.hpp"
+#include "kernels/parts/stream.hpp"
 
 namespace weir {
 
@@ -41,4 +43,15 @@ struct NormalBlock {
 void fill_normal(std::uint64_t seed, std::uint64_t stream, std::span<float> out,
                  std::uint64_t first = 0);
 
+/// Throws UsageError unless a stream has `count` numbers from `first` on.
+void require_numbers(std::uint64_t first, std::size_t count);
+
 }  // namespace weir
+
+namespace weir::cuda {
+
+/// The same on a device: see stream.hpp.
+void fill_normal(Stream stream, std::uint64_t seed, std::uint64_t random_stream,
+                 std::span<float> out, std::uint64_t first = 0);
+
+}  // namespace weir::cuda

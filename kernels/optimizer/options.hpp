@@ -27,7 +27,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "kernels/precision/half.hpp"
 
@@ -65,7 +64,6 @@ struct Weights {
 /// Throws UsageError that names `function` unless lr and momentum are finite and not negative, the
 /// betas at least 0 and below 1, eps finite and above 0 as float, and all spans of `weights` as
 /// long as they should be. Thread-safe.
-void require_update(std::string_view function, const OptimizerOptions& options,
-                    const Weights& weights);
+void require_update(const char* function, const OptimizerOptions& options, const Weights& weights);
 
 }  // namespace weir

@@ -17,7 +17,7 @@
 
 #include "kernels/optimizer/options.hpp"
 #include "kernels/parts/host_device.hpp"
-#include "kernels/parts/normal.hpp"
+#include "kernels/parts/same_bits.hpp"
 #include "kernels/parts/step_state.hpp"
 
 namespace weir {

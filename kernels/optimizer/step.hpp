@@ -10,10 +10,10 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "kernels/parts/host_device.hpp"
 #include "kernels/parts/step_state.hpp"
+#include "kernels/parts/stream.hpp"
 
 namespace weir {
 
@@ -68,7 +68,15 @@ void begin_step(std::span<float> state, double beta1, double beta2);
 void end_step(std::span<float> state, const LossScaling& scaling);
 
 /// Throw UsageError that names `function` unless begin_step and end_step accept this.
-void require_betas(std::string_view function, double beta1, double beta2);
-void require_scaling(std::string_view function, const LossScaling& scaling);
+void require_betas(const char* function, double beta1, double beta2);
+void require_scaling(const char* function, const LossScaling& scaling);
 
 }  // namespace weir
+
+/// On a device: see stream.hpp.
+namespace weir::cuda {
+
+void begin_step(Stream stream, std::span<float> state, double beta1, double beta2);
+void end_step(Stream stream, std::span<float> state, const LossScaling& scaling);
+
+}  // namespace weir::cuda

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
+#include <string>
 
+#include "allocator/base/error.hpp"
 #include "kernels/optimizer/rules.hpp"
+#include "kernels/optimizer/step.hpp"
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/vectors.hpp"
-#include "kernels/precision/convert.hpp"
+#include "kernels/precision/precision.hpp"
 #include "kernels/sparse/weighted_rows.hpp"
 
 namespace weir {
@@ -105,6 +109,64 @@ class Layer {
 
 }  // namespace
 
+std::size_t moments_of(Optimizer optimizer) noexcept {
+  switch (optimizer) {
+    case Optimizer::kSgd:
+      return 0;
+    case Optimizer::kMomentum:
+      return 1;
+    case Optimizer::kAdam:
+    case Optimizer::kAdamax:
+      return 2;
+  }
+  return 0;
+}
+
+void require_update(const char* function, const OptimizerOptions& options, const Weights& weights) {
+  require_betas(function, options.beta1, options.beta2);
+  const auto require = [&](bool allowed, const char* what, double value) {
+    if (allowed) return;
+    throw UsageError(std::string(function) + ": " + what + ", found " + std::to_string(value));
+  };
+  const auto finite = [](double value) { return value >= 0 && std::isfinite(value); };
+  require(finite(options.lr), "lr must be finite and at least 0", options.lr);
+  require(finite(options.momentum), "momentum must be finite and at least 0", options.momentum);
+  require(finite(options.eps) && static_cast<float>(options.eps) > 0,
+          "eps must be finite and, as float, above 0", options.eps);
+  const std::size_t moments = moments_of(options.optimizer);
+  const std::size_t count = weights.w.size();
+  require_elements({function, "first moment"}, weights.first.size(), moments > 0 ? count : 0);
+  require_elements({function, "second moment"}, weights.second.size(), moments > 1 ? count : 0);
+  if (!weights.copy.words.empty()) {
+    require_elements({function, "copy"}, weights.copy.words.size(), count);
+  }
+}
+
+void require_betas(const char* function, double beta1, double beta2) {
+  const auto allowed = [](double beta) { return beta >= 0 && beta < 1; };
+  if (allowed(beta1) && allowed(beta2)) return;
+  throw UsageError(std::string(function) + ": the betas are " + std::to_string(beta1) + " and " +
+                   std::to_string(beta2) + ", expected at least 0 and below 1");
+}
+
+void require_scaling(const char* function, const LossScaling& scaling) {
+  if (scaling.least > 0 && scaling.least <= scaling.most && scaling.grow_after > 0) return;
+  throw UsageError(std::string(function) + ": the loss scale is from " +
+                   std::to_string(scaling.least) + " to " + std::to_string(scaling.most) +
+                   ", doubled after " + std::to_string(scaling.grow_after) +
+                   " steps, expected 0 < least <= most and at least one step");
+}
+
+void begin_step(std::span<float> state, double beta1, double beta2) {
+  require_betas("begin_step", beta1, beta2);
+  store_step_state(begun(load_step_state(state), beta1, beta2), state);
+}
+
+void end_step(std::span<float> state, const LossScaling& scaling) {
+  require_scaling("end_step", scaling);
+  store_step_state(ended(load_step_state(state), scaling), state);
+}
+
 void update(const OptimizerOptions& options, const Weights& weights, std::span<const float> g,
             std::span<const float> state) {
   require_update("update", options, weights);
@@ -120,7 +182,7 @@ void update(const OptimizerOptions& options, const Weights& weights, std::span<c
   });
 }
 
-void require_rows(std::string_view function, const Weights& weights, DenseShape shape,
+void require_rows(const char* function, const Weights& weights, DenseShape shape,
                   const CsrColumns& x, std::span<const float> dy) {
   require_matrix({function, "w"}, weights.w.size(), shape.k, shape.n);
   require_matrix({function, "dy"}, dy.size(), shape.m, shape.n);
@@ -140,6 +202,21 @@ void update_rows(const OptimizerOptions& options, const Weights& weights, DenseS
     const bool all = rows == UpdatedRows::kAll && Rule::kMoments > 0;
     with_vectors([&layer, all] { all ? layer.all() : layer.touched(); });
   });
+}
+
+void sgd(std::span<float> w, std::span<const float> g, float lr) {
+  require_elements({"sgd", "g"}, g.size(), w.size());
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] -= lr * g[i];
+}
+
+void sgd_momentum(std::span<float> w, std::span<const float> g, std::span<float> v, float lr,
+                  float momentum) {
+  require_elements({"sgd_momentum", "g"}, g.size(), w.size());
+  require_elements({"sgd_momentum", "v"}, v.size(), w.size());
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    v[i] = momentum * v[i] + g[i];
+    w[i] -= lr * v[i];
+  }
 }
 
 }  // namespace weir

@@ -13,10 +13,10 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "kernels/dense.hpp"
 #include "kernels/optimizer/options.hpp"
+#include "kernels/parts/stream.hpp"
 #include "kernels/sparse/csr.hpp"
 
 namespace weir {
@@ -48,7 +48,37 @@ void update_rows(const OptimizerOptions& options, const Weights& weights, DenseS
                  UpdatedRows rows);
 
 /// Throws UsageError unless update_rows accepts these sizes. Names `function`.
-void require_rows(std::string_view function, const Weights& weights, DenseShape shape,
+void require_rows(const char* function, const Weights& weights, DenseShape shape,
                   const CsrColumns& x, std::span<const float> dy);
 
+// Plain steps, without a state.
+//
+// Momentum follows PyTorch's `torch.optim.SGD` (dampening 0, no Nesterov): the velocity is a
+// decayed sum of gradients, multiplied by the learning rate when applied. In the other convention,
+// v = momentum * v + lr * g, a change of the learning rate also affects the past.
+
+/// w[i] -= lr * g[i].
+void sgd(std::span<float> w, std::span<const float> g, float lr);
+
+/// v[i] = momentum * v[i] + g[i], then w[i] -= lr * v[i]. v starts as zeros.
+void sgd_momentum(std::span<float> w, std::span<const float> g, std::span<float> v, float lr,
+                  float momentum);
+
 }  // namespace weir
+
+/// On a device: see stream.hpp. The spans of `weights` and `x` are device memory too, and the state
+/// is aligned to 8 bytes.
+namespace weir::cuda {
+
+void update(Stream stream, const OptimizerOptions& options, const Weights& weights,
+            std::span<const float> g, std::span<const float> state);
+/// Rows are moved sixteen bytes at once if n is a multiple of 4 and w, the moments and dy are
+/// aligned to 16 bytes, and the copy to 8; else element by element. n is at most 2^31.
+void update_rows(Stream stream, const OptimizerOptions& options, const Weights& weights,
+                 DenseShape shape, const CsrColumns& x, std::span<const float> dy,
+                 std::span<const float> state, UpdatedRows rows);
+void sgd(Stream stream, std::span<float> w, std::span<const float> g, float lr);
+void sgd_momentum(Stream stream, std::span<float> w, std::span<const float> g, std::span<float> v,
+                  float lr, float momentum);
+
+}  // namespace weir::cuda

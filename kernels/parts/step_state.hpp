@@ -53,4 +53,14 @@ inline void store_step_state(const StepState& state, std::span<float> words) {
   std::memcpy(words.data(), &state, sizeof state);
 }
 
+/// Returns the state that lies in `words` of device memory, for kernels. Throws UsageError that
+/// names `function` unless they are `kStepStateWords` and aligned. Thread-safe.
+[[nodiscard]] inline StepState* device_step_state(const char* function,
+                                                  std::span<const float> words) {
+  require_elements({function, "state"}, words.size(), kStepStateWords);
+  require_that(function, reinterpret_cast<std::uintptr_t>(words.data()) % alignof(StepState) == 0,
+               "state must be aligned to 8 bytes");
+  return reinterpret_cast<StepState*>(const_cast<float*>(words.data()));
+}
+
 }  // namespace weir

@@ -15,7 +15,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string_view>
 
 #include "allocator/base/bytes.hpp"
 
@@ -30,6 +29,6 @@ inline constexpr std::size_t kWorkspaceAlignment = 256;
 
 /// Throws UsageError that names `function` unless `workspace` is large enough and aligned.
 /// Thread-safe.
-void require_workspace(std::string_view function, std::span<const float> workspace);
+void require_workspace(const char* function, std::span<const float> workspace);
 
 }  // namespace weir::cuda

@@ -12,18 +12,29 @@
 //
 // Finite numbers are rounded to nearest; too large ones become an infinity and too small ones keep
 // their sign. A NaN stays a NaN of the same sign and gets quiet. Uses integer operations and one
-// addition only (see normal.hpp), so a processor that takes subnormals for zero changes nothing.
+// addition only (see same_bits.hpp), so a processor that takes subnormals for zero changes nothing.
 // Everything is thread-safe and cannot fail.
 
 #include <cstdint>
+#include <optional>
 
 #include "kernels/parts/host_device.hpp"
-#include "kernels/parts/normal.hpp"
+#include "kernels/parts/same_bits.hpp"
 
 namespace weir {
 
 /// The formats of 16 bits.
 enum class HalfKind : std::uint8_t { kBf16, kFp16 };
+
+/// What the factors of a product are. Its sums are float32 in every precision.
+enum class Precision : std::uint8_t { kFloat32, kTf32, kBf16, kFp16 };
+
+/// Returns the format of the factors' 16-bit copies, or nothing if the factors are floats.
+[[nodiscard]] constexpr std::optional<HalfKind> half_kind(Precision precision) noexcept {
+  if (precision == Precision::kBf16) return HalfKind::kBf16;
+  if (precision == Precision::kFp16) return HalfKind::kFp16;
+  return std::nullopt;
+}
 
 namespace half_parts {
 
@@ -97,6 +108,13 @@ template <HalfKind Kind>
 template <HalfKind Kind>
 [[nodiscard]] WEIR_HOST_DEVICE inline float float_of_half(std::uint16_t word) noexcept {
   return Kind == HalfKind::kBf16 ? float_of_bf16(word) : float_of_fp16(word);
+}
+
+/// Calls `work` with the kind as its template argument.
+template <typename Work>
+void with_half(HalfKind kind, const Work& work) {
+  if (kind == HalfKind::kBf16) return work.template operator()<HalfKind::kBf16>();
+  work.template operator()<HalfKind::kFp16>();
 }
 
 }  // namespace weir

@@ -49,12 +49,25 @@ void add_far_rows(WeightedRows list, const float* matrix, std::size_t stride,
 
 }  // namespace
 
+void require_forward(const CsrRows& x, std::span<const float> w, std::span<const float> b,
+                     std::span<const float> y) {
+  require_elements({"csr_forward", "values"}, x.values.size(), x.indices.size());
+  require_matrix({"csr_forward", "w"}, w.size(), x.columns, b.size());
+  require_matrix({"csr_forward", "y"}, y.size(), x.rows(), b.size());
+}
+
+void require_weight_gradient(DenseShape shape, const CsrColumns& x, std::span<const float> dy,
+                             std::span<const float> dw) {
+  require_elements({"csr_weight_gradient", "values"}, x.values.size(), x.rows.size());
+  require_elements({"csr_weight_gradient", "starts"}, x.starts.size(), x.touched.size() + 1);
+  require_matrix({"csr_weight_gradient", "dy"}, dy.size(), shape.m, shape.n);
+  require_matrix({"csr_weight_gradient", "dw"}, dw.size(), x.touched.size(), shape.n);
+}
+
 void csr_forward(const CsrRows& x, std::span<const float> w, std::span<const float> b,
                  std::span<float> y, Activation activation) {
   const std::size_t n = b.size();
-  require_elements({"csr_forward", "values"}, x.values.size(), x.indices.size());
-  require_matrix({"csr_forward", "w"}, w.size(), x.columns, n);
-  require_matrix({"csr_forward", "y"}, y.size(), x.rows(), n);
+  require_forward(x, w, b, y);
   with_vectors([&, n] {
     for (std::size_t i = 0; i < x.rows(); ++i) {
       const std::span<float> line = y.subspan(i * n, n);
@@ -67,10 +80,7 @@ void csr_forward(const CsrRows& x, std::span<const float> w, std::span<const flo
 
 void csr_weight_gradient(DenseShape shape, const CsrColumns& x, std::span<const float> dy,
                          std::span<float> dw) {
-  require_elements({"csr_weight_gradient", "values"}, x.values.size(), x.rows.size());
-  require_elements({"csr_weight_gradient", "starts"}, x.starts.size(), x.touched.size() + 1);
-  require_matrix({"csr_weight_gradient", "dy"}, dy.size(), shape.m, shape.n);
-  require_matrix({"csr_weight_gradient", "dw"}, dw.size(), x.touched.size(), shape.n);
+  require_weight_gradient(shape, x, dy, dw);
   for (std::size_t t = 0; t < x.touched.size(); ++t) {
     const std::span<float> line = dw.subspan(t * shape.n, shape.n);
     std::ranges::fill(line, 0.0F);

@@ -18,6 +18,7 @@
 #include <span>
 
 #include "kernels/dense.hpp"
+#include "kernels/parts/stream.hpp"
 #include "kernels/sparse/csr.hpp"
 
 namespace weir {
@@ -31,4 +32,20 @@ void csr_forward(const CsrRows& x, std::span<const float> w, std::span<const flo
 void csr_weight_gradient(DenseShape shape, const CsrColumns& x, std::span<const float> dy,
                          std::span<float> dw);
 
+/// Throws UsageError unless the functions accept these sizes.
+void require_forward(const CsrRows& x, std::span<const float> w, std::span<const float> b,
+                     std::span<const float> y);
+void require_weight_gradient(DenseShape shape, const CsrColumns& x, std::span<const float> dy,
+                             std::span<const float> dw);
+
 }  // namespace weir
+
+/// On a device: see stream.hpp. The spans within a batch are device memory too.
+namespace weir::cuda {
+
+void csr_forward(Stream stream, const CsrRows& x, std::span<const float> w,
+                 std::span<const float> b, std::span<float> y, Activation activation);
+void csr_weight_gradient(Stream stream, DenseShape shape, const CsrColumns& x,
+                         std::span<const float> dy, std::span<float> dw);
+
+}  // namespace weir::cuda

@@ -11,14 +11,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 
-#include "allocator/base/error.hpp"
-#include "kernels/parts/grid_cuda.hpp"
+#include "kernels/parts/check.hpp"
 #include "kernels/parts/host_device.hpp"
 #include "kernels/parts/launch_cuda.hpp"
-#include "kernels/parts/warp_cuda.hpp"
 #include "kernels/parts/workspace_cuda.hpp"
 #include "kernels/sparse/csr.hpp"
 #include "kernels/sums/reduce.hpp"
@@ -34,10 +30,8 @@ inline constexpr std::size_t kMostRowClasses = kTilesAtOnce * kSumTile;
 static_assert(2 * kTilesAtOnce + kRowTermsAtOnce + 4 * kSumTile <= kWorkspaceElements);
 
 /// Throws UsageError if a row's tiles do not fit the workspace.
-inline void require_classes(std::string_view function, std::size_t classes) {
-  if (classes <= kMostRowClasses) return;
-  throw UsageError(std::string(function) + ": " + std::to_string(classes) + " classes, at most " +
-                   std::to_string(kMostRowClasses));
+inline void require_classes(const char* function, std::size_t classes) {
+  require_at_most(function, "classes", classes, kMostRowClasses);
 }
 
 /// One tile of a row: elements begin ... begin + count - 1.

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/parts/normal.hpp"
+#include "kernels/parts/same_bits.hpp"
 
 namespace weir::cuda {
 

@@ -20,6 +20,8 @@
 #include <cstddef>
 #include <span>
 
+#include "kernels/parts/stream.hpp"
+
 namespace weir {
 
 inline constexpr std::size_t kSumLanes = 32;
@@ -33,3 +35,13 @@ inline constexpr std::size_t kSumTile = kSumLanes * kSumLanes;
 [[nodiscard]] float squared_distance(std::span<const float> x, std::span<const float> y);
 
 }  // namespace weir
+
+/// On a device: see stream.hpp and, for the workspace, workspace_cuda.hpp. `total` has one element.
+namespace weir::cuda {
+
+void sum(Stream stream, std::span<const float> x, std::span<float> total,
+         std::span<float> workspace);
+void squared_distance(Stream stream, std::span<const float> x, std::span<const float> y,
+                      std::span<float> total, std::span<float> workspace);
+
+}  // namespace weir::cuda

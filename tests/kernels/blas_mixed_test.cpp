@@ -1,5 +1,3 @@
-#include "kernels/blas/blas_mixed.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "kernels/blas/blas.hpp"
 #include "tests/kernels/mixed_reference.hpp"
 #include "tests/kernels/reference.hpp"
 

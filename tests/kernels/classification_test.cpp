@@ -1,5 +1,3 @@
-#include "kernels/classification.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,7 +7,7 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/parts/exponential.hpp"
+#include "kernels/loss.hpp"
 #include "kernels/parts/philox.hpp"
 #include "support/message_of.hpp"
 #include "tests/kernels/reference.hpp"
@@ -17,7 +15,6 @@
 namespace {
 
 using weir::count_correct;
-using weir::exp_of_negative;
 using weir::LogitShape;
 using weir::softmax_cross_entropy;
 using weir::softmax_cross_entropy_gradient;
@@ -88,24 +85,6 @@ float correct_of(LogitShape shape, std::span<const float> z, std::span<const flo
   std::array<float, 1> correct{kNan};
   count_correct(shape, z, labels, correct);
   return correct[0];
-}
-
-TEST(ExpOfNegative, IsWithin15E8OfTheExponential) {
-  for (std::uint32_t i = 0; i < 200'000; ++i) {
-    const float x = -87.0F * static_cast<float>(i) / 200'000.0F;
-    const double expected = std::exp(static_cast<double>(x));
-    ASSERT_NEAR(exp_of_negative(x), expected, 1.5e-7 * expected) << x;
-  }
-}
-
-TEST(ExpOfNegative, OfItsEndsIsExact) {
-  EXPECT_EQ(exp_of_negative(0.0F), 1.0F);
-  EXPECT_EQ(exp_of_negative(-0.0F), 1.0F);
-  EXPECT_GT(exp_of_negative(weir::kLeastExponent), 0.0F);
-  for (const float x : {-87.001F, -1e4F, std::numeric_limits<float>::lowest(), -kInfinity}) {
-    EXPECT_EQ(exp_of_negative(x), 0.0F) << x;
-  }
-  EXPECT_TRUE(std::isnan(exp_of_negative(kNan)));
 }
 
 // A total errs by 1.5e-7 for its terms and 74 roundings for two passes of the sum, so its logarithm

@@ -1,5 +1,3 @@
-#include "kernels/dense_mixed.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -7,7 +5,8 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
-#include "kernels/blas/blas_mixed.hpp"
+#include "kernels/blas/blas.hpp"
+#include "kernels/dense.hpp"
 #include "tests/kernels/mixed_reference.hpp"
 
 namespace {

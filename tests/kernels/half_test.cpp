@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
-#include "kernels/precision/convert.hpp"
+#include "kernels/precision/precision.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace {

@@ -1,5 +1,3 @@
-#include "kernels/precision/loss_scale.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/parts/step_state.hpp"
+#include "kernels/precision/precision.hpp"
 #include "tests/kernels/mixed_reference.hpp"
 
 namespace {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "kernels/blas/blas.hpp"
-#include "kernels/precision/convert.hpp"
 #include "kernels/precision/precision.hpp"
 #include "tests/kernels/reference.hpp"
 

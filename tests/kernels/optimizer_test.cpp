@@ -6,8 +6,7 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/optimizer/update.hpp"
-#include "kernels/precision/convert.hpp"
-#include "kernels/sgd.hpp"
+#include "kernels/precision/precision.hpp"
 #include "tests/kernels/optimizer_reference.hpp"
 
 namespace {

@@ -1,10 +1,9 @@
-#include "kernels/sgd.hpp"
-
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "kernels/optimizer/update.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace {

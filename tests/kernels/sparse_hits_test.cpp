@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
-#include "kernels/sparse/count_hits.hpp"
+#include "kernels/sparse/losses.hpp"
 #include "tests/kernels/sparse_reference.hpp"
 
 namespace {

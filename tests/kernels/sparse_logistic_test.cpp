@@ -7,16 +7,13 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/sparse/logistic_loss.hpp"
-#include "kernels/sparse/softplus.hpp"
+#include "kernels/sparse/losses.hpp"
 #include "tests/kernels/sparse_reference.hpp"
 
 namespace {
 
 using weir::logistic_loss;
 using weir::logistic_loss_and_gradient;
-using weir::Softplus;
-using weir::softplus;
 using weir::SparseLabels;
 using weir::UsageError;
 using weir::reference::ClassLists;
@@ -78,27 +75,6 @@ LogisticResult logistic_of(const ClassLists& labels, const std::vector<float>& z
   EXPECT_TRUE(loss[0] == alone[0] || (std::isnan(loss[0]) && std::isnan(alone[0])));
   found.loss = loss[0];
   return found;
-}
-
-TEST(SoftplusTest, IsWithin3E7OfTheReferenceAndSoIsItsSlope) {
-  for (std::int32_t i = -86'999; i <= 90'000; ++i) {
-    const float a = static_cast<float>(i) * 1e-3F;
-    const Softplus found = softplus(a);
-    const double expected = softplus_reference(static_cast<double>(a));
-    const double slope = 1 / (1 + std::exp(-static_cast<double>(a)));
-    ASSERT_NEAR(found.value, expected, 3e-7 * expected) << a;
-    ASSERT_NEAR(found.slope, slope, 3e-7 * slope) << a;
-  }
-}
-
-TEST(SoftplusTest, OfItsEndsIsExact) {
-  EXPECT_EQ(softplus(-1e4F).value, 0.0F);
-  EXPECT_EQ(softplus(-kInfinite).value, 0.0F);
-  EXPECT_EQ(softplus(-kInfinite).slope, 0.0F);
-  EXPECT_EQ(softplus(1e4F).value, 1e4F);
-  EXPECT_EQ(softplus(kInfinite).value, kInfinite);
-  EXPECT_EQ(softplus(kInfinite).slope, 1.0F);
-  EXPECT_TRUE(std::isnan(softplus(kNan).value) && std::isnan(softplus(kNan).slope));
 }
 
 TEST(LogisticLoss, EqualsTheFloat64ReferenceForEveryShape) {

@@ -7,10 +7,7 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
-#include "kernels/sparse/class_parts.hpp"
-#include "kernels/sparse/count_hits.hpp"
-#include "kernels/sparse/logistic_loss.hpp"
-#include "kernels/sparse/softmax_loss.hpp"
+#include "kernels/sparse/losses.hpp"
 #include "tests/kernels/sparse_reference.hpp"
 
 namespace {

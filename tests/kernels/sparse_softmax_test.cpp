@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
-#include "kernels/classification.hpp"
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/sparse/softmax_loss.hpp"
+#include "kernels/loss.hpp"
+#include "kernels/sparse/losses.hpp"
 #include "support/message_of.hpp"
 #include "tests/kernels/sparse_reference.hpp"
 

@@ -9,8 +9,8 @@
 #include "kernels/optimizer/rules.hpp"
 #include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
-#include "kernels/sparse/softmax_loss.hpp"
-#include "kernels/sparse/softmax_row.hpp"
+#include "kernels/sparse/losses.hpp"
+#include "kernels/sparse/row_arithmetic.hpp"
 #include "tests/kernels/reference.hpp"
 #include "tests/kernels/sparse_reference.hpp"
 

@@ -42,12 +42,16 @@ macro(_weir_find_toolkit)
     set(_weir_no_toolkit
         "the toolkit in ${CUDAToolkit_BIN_DIR} is ${CUDAToolkit_VERSION}, and ${_weir_least_cuda} or later is needed")
   else()
-    # Machine code for 8.0 and 9.0, and PTX, which later devices compile.
+    # What is shipped, and what a machine with a GPU builds: machine code for 8.0 and 9.0, and PTX, which later
+    # devices compile. Without a GPU machine code for 8.0 and PTX, half of nvcc's time: all devices run that too.
+    # Sanitizers check the host's side, for which machine code is a waste of time.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
-      # Sanitizers check the host's side, for which machine code is a waste of time.
       if(WEIR_SANITIZE)
-        set(CMAKE_CUDA_ARCHITECTURES 90-virtual)
+        set(CMAKE_CUDA_ARCHITECTURES 80-virtual)
+      elseif(SKBUILD OR CMAKE_BUILD_TYPE STREQUAL "Release" OR EXISTS /dev/nvidiactl)
+        set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+      else()
+        set(CMAKE_CUDA_ARCHITECTURES 80)
       endif()
     endif()
     check_language(CUDA)

@@ -4,7 +4,7 @@
 //
 // Every function enqueues on `stream` and returns; the cpu device, whose streams are threads,
 // computes at once. Spans are device memory of the sizes given in the kernels' headers
-// (kernels/dense.hpp, loss.hpp, classification.hpp, sgd.hpp, elementwise.hpp, random.hpp, and those
+// (kernels/dense.hpp, loss.hpp, elementwise.hpp, random.hpp, and those
 // of sparse/, optimizer/ and precision/); otherwise throws UsageError. `workspace` is scratch
 // memory of `workspace()` bytes that nothing else uses meanwhile, empty if that is zero.
 //
@@ -17,8 +17,8 @@
 #include <string_view>
 
 #include "allocator/base/bytes.hpp"
-#include "kernels/classification.hpp"
 #include "kernels/dense.hpp"
+#include "kernels/loss.hpp"
 #include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "kernels/precision/precision.hpp"

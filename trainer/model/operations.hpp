@@ -57,7 +57,7 @@ class Operations {
   /// Returns the loss's gradient at the prediction, in its shape.
   [[nodiscard]] Tensor l2_loss_gradient(const Tensor& prediction, const Tensor& targets);
   /// The same for softmax and cross-entropy: logits [rows × classes], labels [rows]; see
-  /// kernels/classification.hpp.
+  /// kernels/loss.hpp.
   [[nodiscard]] Tensor softmax_loss(const Tensor& logits, const Tensor& labels);
   [[nodiscard]] Tensor softmax_loss_gradient(const Tensor& logits, const Tensor& labels);
   /// Returns count [1]: how many labels have the largest logit of their row.

@@ -4,8 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "kernels/sparse/count_hits.hpp"
-#include "kernels/sparse/softmax_loss.hpp"
+#include "kernels/sparse/losses.hpp"
 #include "trainer/model/operation_writes.hpp"
 
 namespace weir {

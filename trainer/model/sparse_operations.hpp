@@ -43,7 +43,7 @@ class SparseOperations {
   [[nodiscard]] Tensor hits(const Tensor& logits, const PackedTensor& batch);
 
   /// The same where each of n ranks has the logits of a part of the classes: what each makes of its
-  /// part, and what is made of all parts' results. See kernels/sparse/class_parts.hpp.
+  /// part, and what is made of all parts' results. See kernels/sparse/losses.hpp.
   /// Returns statistics [rows × kSoftmaxStatistics].
   [[nodiscard]] Tensor softmax_statistics(const Tensor& logits, const PackedTensor& batch);
   /// As loss_and_gradient of kSoftmax, from statistics [n × rows × kSoftmaxStatistics].

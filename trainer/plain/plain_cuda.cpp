@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "allocator/base/scope_cuda.hpp"
-#include "kernels/elementwise/elementwise_cuda.hpp"
-#include "kernels/elementwise/random_cuda.hpp"
+#include "kernels/elementwise/elementwise.hpp"
+#include "kernels/elementwise/random.hpp"
 #include "scheduler/device/device_kind.hpp"
 #include "scheduler/device/stream_cuda.hpp"
 #include "tools/program/median.hpp"

@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "kernels/dense_cuda.hpp"
-#include "kernels/elementwise/elementwise_cuda.hpp"
-#include "kernels/elementwise/random_cuda.hpp"
-#include "kernels/loss_cuda.hpp"
+#include "kernels/dense.hpp"
+#include "kernels/elementwise/elementwise.hpp"
+#include "kernels/elementwise/random.hpp"
+#include "kernels/loss.hpp"
+#include "kernels/optimizer/update.hpp"
 #include "kernels/parts/workspace_cuda.hpp"
-#include "kernels/sgd_cuda.hpp"
 
 namespace weir {
 

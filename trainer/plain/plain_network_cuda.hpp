@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/blas/blas_cuda.hpp"
+#include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
 #include "trainer/plain/plain_memory_cuda.hpp"
 #include "trainer/run/settings.hpp"

@@ -1,11 +1,9 @@
-#include "kernels/blas/blas_mixed_cuda.hpp"
-
 #include <array>
 #include <limits>
 
 #include "allocator/base/error.hpp"
-#include "kernels/dense_cuda.hpp"
-#include "kernels/dense_mixed_cuda.hpp"
+#include "kernels/blas/blas.hpp"
+#include "kernels/dense.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 #include "tests/kernels/mixed_reference.hpp"
 

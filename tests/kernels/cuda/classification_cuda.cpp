@@ -1,9 +1,8 @@
-#include "kernels/classification_cuda.hpp"
-
 #include <array>
 
 #include "allocator/base/error.hpp"
 #include "kernels/elementwise/elementwise.hpp"
+#include "kernels/loss.hpp"
 #include "kernels/parts/philox.hpp"
 #include "support/sanitized.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"

@@ -1,8 +1,7 @@
-#include "kernels/dense_cuda.hpp"
-
 #include <array>
 
 #include "allocator/base/error.hpp"
+#include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 

@@ -1,5 +1,3 @@
-#include "kernels/elementwise/elementwise_cuda.hpp"
-
 #include "allocator/base/error.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"

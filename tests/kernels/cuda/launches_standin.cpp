@@ -1,9 +1,8 @@
 // The number and kind of calls to the device, which only the stand-in reports.
 
 #include "allocator/base/error.hpp"
-#include "kernels/blas/blas_cuda.hpp"
-#include "kernels/blas/blas_mixed_cuda.hpp"
-#include "kernels/dense_cuda.hpp"
+#include "kernels/blas/blas.hpp"
+#include "kernels/dense.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 #include "tests/standin/standin.hpp"
 

@@ -1,5 +1,3 @@
-#include "kernels/loss_cuda.hpp"
-
 #include "allocator/base/error.hpp"
 #include "kernels/loss.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"

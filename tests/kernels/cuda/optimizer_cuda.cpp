@@ -1,6 +1,6 @@
 #include "allocator/base/error.hpp"
-#include "kernels/optimizer/step_cuda.hpp"
-#include "kernels/optimizer/update_cuda.hpp"
+#include "kernels/optimizer/step.hpp"
+#include "kernels/optimizer/update.hpp"
 #include "tests/kernels/cuda/device_sparse_cuda.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 #include "tests/kernels/optimizer_reference.hpp"

@@ -5,10 +5,7 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/parts/step_state.hpp"
-#include "kernels/precision/convert.hpp"
-#include "kernels/precision/convert_cuda.hpp"
-#include "kernels/precision/loss_scale.hpp"
-#include "kernels/precision/loss_scale_cuda.hpp"
+#include "kernels/precision/precision.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 #include "tests/kernels/mixed_reference.hpp"
 

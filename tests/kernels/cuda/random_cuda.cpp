@@ -1,5 +1,3 @@
-#include "kernels/elementwise/random_cuda.hpp"
-
 #include <numbers>
 
 #include "allocator/base/error.hpp"
@@ -17,7 +15,7 @@ using weir::testing::Extent;
 using weir::testing::extents;
 using weir::testing::fresh_seed;
 
-/// Number `index` of a stream by Box and Muller's formula in double; normal_test.cpp has the bound.
+/// Number `index` of a stream by Box and Muller's formula in double; same_bits_test.cpp has the bound.
 Bounded reference_number(std::uint64_t stream, std::uint64_t index) {
   const weir::PhiloxWords words = weir::normal_words(fresh_seed(), stream, index / 4);
   const bool back = index % 4 >= 2;

@@ -1,8 +1,6 @@
-#include "kernels/sums/reduce_cuda.hpp"
-
 #include "allocator/base/error.hpp"
 #include "kernels/sums/reduce.hpp"
-#include "kernels/sums/tile_sums_cuda.hpp"
+#include "kernels/sums/sums_cuda.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 
 namespace {

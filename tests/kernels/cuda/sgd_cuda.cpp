@@ -1,7 +1,5 @@
-#include "kernels/sgd_cuda.hpp"
-
 #include "allocator/base/error.hpp"
-#include "kernels/sgd.hpp"
+#include "kernels/optimizer/update.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 #include <array>
 
 #include "allocator/base/error.hpp"
-#include "kernels/sparse/csr_layer_cuda.hpp"
+#include "kernels/sparse/csr_layer.hpp"
 #include "tests/kernels/cuda/device_sparse_cuda.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"
 

@@ -3,10 +3,7 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/sparse/class_parts_cuda.hpp"
-#include "kernels/sparse/count_hits_cuda.hpp"
-#include "kernels/sparse/logistic_loss_cuda.hpp"
-#include "kernels/sparse/softmax_loss_cuda.hpp"
+#include "kernels/sparse/losses.hpp"
 #include "support/sanitized.hpp"
 #include "tests/kernels/cuda/device_sparse_cuda.hpp"
 #include "tests/kernels/cuda/gpu_test_cuda.hpp"

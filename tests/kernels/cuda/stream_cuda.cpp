@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <functional>
 
-#include "kernels/classification_cuda.hpp"
-#include "kernels/dense_cuda.hpp"
-#include "kernels/elementwise/elementwise_cuda.hpp"
-#include "kernels/elementwise/random_cuda.hpp"
-#include "kernels/loss_cuda.hpp"
-#include "kernels/optimizer/step_cuda.hpp"
-#include "kernels/optimizer/update_cuda.hpp"
-#include "kernels/sgd_cuda.hpp"
-#include "kernels/sums/reduce_cuda.hpp"
+#include "kernels/blas/blas.hpp"
+#include "kernels/dense.hpp"
+#include "kernels/elementwise/elementwise.hpp"
+#include "kernels/elementwise/random.hpp"
+#include "kernels/loss.hpp"
+#include "kernels/optimizer/step.hpp"
+#include "kernels/optimizer/update.hpp"
+#include "kernels/sums/reduce.hpp"
 #include "support/gate.hpp"
 #include "support/held.hpp"
 #include "tests/kernels/cuda/device_sparse_cuda.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "allocator/timeline/sink.hpp"
-#include "kernels/elementwise/elementwise_cuda.hpp"
+#include "kernels/elementwise/elementwise.hpp"
 #include "tools/gpu_check/facts/spin_cuda.hpp"
 #include "tools/gpu_check/timeline_check/work.hpp"
 #include "trainer/plain/plain_memory_cuda.hpp"
