@@ -103,14 +103,15 @@ void add_narrow_miss(Table& table, std::uint64_t blocks) {
   add_miss_row(table, what, blocks);
 }
 
-void add_hit(Table& table, PoolKind kind, std::uint64_t at_a_time) {
+/// `streams` have ended before, `at_a_time` of them together.
+void add_hit(Table& table, PoolKind kind, std::uint64_t streams, std::uint64_t at_a_time) {
   const std::string what = "index/hit/" + std::string(to_string(kind)) + "/streams_gone:";
-  const bool is_after = at_a_time != 0;
+  const bool is_after = streams != 0;
   const std::string name =
-      what + (is_after ? "100000/at_a_time:" + std::to_string(at_a_time) : "0");
-  benchmark::RegisterBenchmark(name.c_str(), [kind, at_a_time](benchmark::State& state) {
+      what + std::to_string(streams) + (is_after ? "/at_a_time:" + std::to_string(at_a_time) : "");
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
     FullPool pool(kind, 2000, Device::kPassed);
-    if (at_a_time != 0) pool.use(100'000, at_a_time);
+    if (is_after) pool.use(streams, at_a_time);
     for ([[maybe_unused]] auto _ : state) pool.hit();
   });
   table.add(
@@ -126,7 +127,10 @@ void add_index(Table& table) {
     for (const Device device : {Device::kPassed, Device::kBehind}) {
       for (const std::uint64_t blocks : kBlocks) add_miss(table, kind, blocks, device);
     }
-    for (const std::uint64_t at_a_time : {0U, 1U, 1000U}) add_hit(table, kind, at_a_time);
+    add_hit(table, kind, 0, 0);
+    add_hit(table, kind, 1000, 1);
+    add_hit(table, kind, 100'000, 1);
+    add_hit(table, kind, 100'000, 1000);
   }
   for (const std::uint64_t blocks : kBlocks) add_narrow_miss(table, blocks);
 }

@@ -119,17 +119,17 @@ void make_batch(benchmark::State& state) {
 
 void add_sparse_data(Table& table) {
   constexpr double kMillisecond = 1e6;
-  benchmark::RegisterBenchmark("sparse_data/read_plainly", read_plainly)->UseRealTime();
-  benchmark::RegisterBenchmark("sparse_data/parse", parse)->UseRealTime();
-  benchmark::RegisterBenchmark("sparse_data/pack", pack)->UseRealTime();
-  benchmark::RegisterBenchmark("sparse_data/make_batch", make_batch)->UseRealTime();
-  table.add({.figure = "sparse_data/parse", .against = "sparse_data/read_plainly"});
+  benchmark::RegisterBenchmark("sparse-data/read_plainly", read_plainly)->UseRealTime();
+  benchmark::RegisterBenchmark("sparse-data/parse", parse)->UseRealTime();
+  benchmark::RegisterBenchmark("sparse-data/pack", pack)->UseRealTime();
+  benchmark::RegisterBenchmark("sparse-data/make_batch", make_batch)->UseRealTime();
+  table.add({.figure = "sparse-data/parse", .against = "sparse-data/read_plainly"});
   table.add(
-      {.figure = "sparse_data/parse", .against = "sparse_data/read_plainly", .counter = "MB/s"});
-  table.add({.figure = "sparse_data/pack", .most_ns = kMillisecond});
-  table.add({.figure = "sparse_data/pack", .counter = "entries"});
-  table.add({.figure = "sparse_data/make_batch",
-             .against = "sparse_data/pack",
+      {.figure = "sparse-data/parse", .against = "sparse-data/read_plainly", .counter = "MB/s"});
+  table.add({.figure = "sparse-data/pack", .most_ns = kMillisecond});
+  table.add({.figure = "sparse-data/pack", .counter = "entries"});
+  table.add({.figure = "sparse-data/make_batch",
+             .against = "sparse-data/pack",
              .most_ns = 2 * kMillisecond});
 }
 

@@ -101,8 +101,10 @@ void add_swap_in(Table& table) {
     add(table,
         {.figure = std::string("swap-in/alloc-free/batches:32/known:") + streams, .most_ns = 350});
   }
-  add(table, {.figure = "swap-in/alloc-free/streams-ended:100000", .most_ns = 500});
-  add(table, {.figure = "swap-in/alloc-free/threads-ended:100000", .most_ns = 500});
+  for (const char* ended : {"streams-ended:1000", "threads-ended:1000", "streams-ended:100000",
+                            "threads-ended:100000"}) {
+    add(table, {.figure = std::string("swap-in/alloc-free/") + ended, .most_ns = 500});
+  }
   add(table, {.figure = "swap-in/alloc-free-async"});
   for (const char* launch : {"launch", "launch/known:100", "launch/known:10000"}) {
     add(table, {.figure = std::string("swap-in/") + launch, .most_more_ns = 15});

@@ -385,6 +385,8 @@ const std::pair<std::string_view, std::function<double()>> kFigures[] = {
     {"launch/known:10000", [] { return launch(10'000); }},
     {"launch/in-turn:100", [] { return launch_in_turn(100); }},
     {"launch/in-turn:10000", [] { return launch_in_turn(10'000); }},
+    {"alloc-free/streams-ended:1000", [] { return alloc_free_after_streams(1000); }},
+    {"alloc-free/threads-ended:1000", [] { return alloc_free_after_threads(1000); }},
     {"alloc-free/streams-ended:100000", [] { return alloc_free_after_streams(100'000); }},
     {"alloc-free/threads-ended:100000", [] { return alloc_free_after_threads(100'000); }},
     {"launch/point", launch_point},

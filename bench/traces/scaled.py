@@ -42,6 +42,8 @@ def pages_above(weir, paths, lag):
 
 
 def print_set(name, weir, paths):
+    if not paths:
+        return
     above = [pages_above(weir, paths, lag) for lag in LAGS]
     for trace in above[0]:
         row = [each[trace] for each in above]
@@ -54,8 +56,12 @@ def print_set(name, weir, paths):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weir", help="the program, as build/dev/tools/weir/weir")
-    weir = parser.parse_args().weir
-    large, small = sorted(HERE.glob("*.csv.gz")), sorted(HERE.glob("small/*.csv.gz"))
+    parser.add_argument("traces", nargs="*", help="their names (default: all)")
+    arguments = parser.parse_args()
+    weir = arguments.weir
+    large, small = ([path for path in sorted(HERE.glob(each))
+                     if not arguments.traces or path.name.partition(".")[0] in arguments.traces]
+                    for each in ("*.csv.gz", "small/*.csv.gz"))
     print("pages above 1.03 times the peak and two, " + ", ".join(f"{lag} behind" for lag in LAGS) + "\n")
     print_set("large", weir, large)
     print_set("small", weir, small)

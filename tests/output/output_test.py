@@ -214,11 +214,6 @@ ROWS = {
         1: f"weir-stress fragmentation --size 64MiB --pool round --peer none {FULL}",
         2: "weir-stress oom --upstream nonsense",
     },
-    "weir-faq": {
-        0: "test Bench.RunListsRunsAndRefuses",
-        1: "test Bench.RunListsRunsAndRefuses",
-        2: "test Bench.RunListsRunsAndRefuses",
-    },
     "weir-bench": {
         0: "test Bench.EveryBenchmarkRuns",
         1: "test Bench.RunListsRunsAndRefuses",

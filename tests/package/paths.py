@@ -17,7 +17,7 @@ SAID = re.compile(r"^\*Only in a clone, not installed: (.*)\.\*$", re.MULTILINE)
 PLACE = re.compile(r"[a-z_/]+\.cpp:\d+")
 # build/ may be the reader's own; these are ours.
 BUILDS = ("bench", "dev", "portable", "rehearsal", "release")
-PROGRAM = re.compile(r"\bweir-(?:bench|faq|gpu|peers|simulate|stress)\b")
+PROGRAM = re.compile(r"\bweir-(?:bench|gpu|peers|simulate|stress)\b")
 
 
 def folders_of(source):

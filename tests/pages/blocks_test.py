@@ -69,7 +69,7 @@ class Marks(unittest.TestCase):
 class Words(unittest.TestCase):
     def test_programs_subcommands_flags_and_variables_count(self):
         for command, words in (
-                ("bench/run faq --quick  # two minutes", ["run", "faq", "--quick"]),
+                ("bench/run oom --quick  # two minutes", ["run", "oom", "--quick"]),
                 ("WEIR_X=1 LD_PRELOAD=$(weir info) python a.py", ["WEIR_X", "LD_PRELOAD", "weir", "info", "python"]),
                 ("g++ -std=c++20 main.cpp $(pkg-config --libs weir) -o program", ["g++", "-std", "pkg-config", "--libs", "-o"]),
                 ("cmake --build build && build/consumer", ["cmake", "--build", "consumer"]),

@@ -1,5 +1,5 @@
-// Readers at half the device's speed, at the same and at twice it. What they do to the time of a
-// step is measured by `bench/run feeding`; here is what holds whatever the time.
+// Readers at half the device's speed, at the same and at twice it. docs/wide.md has what they do to
+// the time of a step; here is what holds whatever the time.
 
 #include <gtest/gtest.h>
 
