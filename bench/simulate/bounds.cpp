@@ -1,5 +1,4 @@
-#include "bench/simulate/bounds.hpp"
-
+#include "bench/simulate/comparison.hpp"
 #include "tools/program/numbers.hpp"
 
 namespace weir::simulate {

@@ -43,8 +43,7 @@ class Cell {
   [[nodiscard]] std::vector<Named> others() const {
     std::vector<Named> named;
     for (const auto& [policy, run] : runs_) {
-      const bool is_other = policy->rule != PolicyChoice::Rule::kWeir && policy->has_budget &&
-                            policy->rule != PolicyChoice::Rule::kOracle;
+      const bool is_other = policy->rule != PolicyChoice::Rule::kWeir && policy->has_budget;
       if (is_other) named.push_back({policy->name, run});
     }
     return named;

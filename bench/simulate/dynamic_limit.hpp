@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "bench/simulate/random.hpp"
+#include "bench/simulate/jitter.hpp"
 
 namespace weir::simulate {
 

@@ -1,7 +1,6 @@
 #include "bench/simulate/gate.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "bench/simulate/dynamic_limit.hpp"
 
@@ -105,56 +104,6 @@ class BytesGate final : public OldestGate {
   [[nodiscard]] bool is_soft() const override { return false; }
 };
 
-/// Admits a batch beside open ones only with room for all of it, and for what those still need.
-class RoomGate final : public OldestGate {
- public:
-  RoomGate(Memory& memory, Device& device, std::size_t producers)
-      : OldestGate(memory, device), unspent_(producers), asleep_(producers) {}
-
-  [[nodiscard]] Verdict ask(std::size_t producer, const BatchShape& shape, Time now) override {
-    if (is_any_open() && !has_room(shape)) {
-      const Verdict verdict = OldestGate::ask(producer, shape, now);
-      if (verdict.wait != Verdict::Wait::kNone) return verdict;
-      asleep_[producer] = true;
-      return {.wait = Verdict::Wait::kTurn};
-    }
-    unspent_[producer] = shape.peak();
-    return {};
-  }
-  void allocated(std::size_t producer, Bytes bytes, bool /*waited*/) override {
-    unspent_[producer] = minus_or_zero(unspent_[producer].value_or(Bytes{}), bytes);
-  }
-  void closed(std::size_t producer, Flight* /*flight*/, Time /*now*/) override {
-    unspent_[producer].reset();
-    news_ = true;
-  }
-  [[nodiscard]] std::vector<std::size_t> wakes() override {
-    std::vector<std::size_t> woken;
-    if (!std::exchange(news_, false)) return woken;
-    for (std::size_t i = 0; i < asleep_.size(); ++i) {
-      if (asleep_[i]) woken.push_back(i);
-      asleep_[i] = false;
-    }
-    return woken;
-  }
-
- private:
-  [[nodiscard]] bool must_wait(const BatchShape& shape) override { return !has_room(shape); }
-  [[nodiscard]] bool is_soft() const override { return false; }
-  [[nodiscard]] bool is_any_open() const {
-    return std::ranges::any_of(unspent_, [](const auto& unspent) { return unspent.has_value(); });
-  }
-  [[nodiscard]] bool has_room(const BatchShape& shape) const {
-    Bytes sum = memory().used() + shape.peak();
-    for (const auto& unspent : unspent_) sum += unspent.value_or(Bytes{});
-    return sum <= memory().budget();
-  }
-
-  std::vector<std::optional<Bytes>> unspent_;  ///< of open batches
-  std::vector<bool> asleep_;                   ///< until a batch closes
-  bool news_ = false;
-};
-
 class DynamicGate final : public OldestGate {
  public:
   using OldestGate::OldestGate;
@@ -232,10 +181,6 @@ const std::vector<PolicyChoice>& policies() {
        .about = "Linux's byte queue limits",
        .rule = Rule::kDynamic,
        .hand_over = HandOver::kNever},
-      {.name = "oracle",
-       .about = "knows the future, fills the budget, admits as late as it can",
-       .rule = Rule::kOracle,
-       .hand_over = HandOver::kNever},
   };
   return kAll;
 }
@@ -255,10 +200,7 @@ std::unique_ptr<Gate> make_gate(const PolicyChoice& policy, Memory& memory, Devi
       return std::make_unique<BytesGate>(memory, device);
     case PolicyChoice::Rule::kDynamic:
       return std::make_unique<DynamicGate>(memory, device);
-    case PolicyChoice::Rule::kRoom:
-      return std::make_unique<RoomGate>(memory, device, producers);
     case PolicyChoice::Rule::kNothing:
-    case PolicyChoice::Rule::kOracle:
       break;
   }
   return std::make_unique<NoGate>(memory, device);

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bench/simulate/device.hpp"
-#include "bench/simulate/memory.hpp"
 #include "scheduler/admission/policy.hpp"
 #include "scheduler/admission/run_ahead_control.hpp"
 
@@ -82,8 +81,6 @@ struct PolicyChoice {
     kTasks,    ///< more than `limit` tasks (copies and computes), or too many bytes: waits for one
     kBytes,    ///< waits until the batch fits
     kDynamic,  ///< Linux's dynamic queue limits, over bytes
-    kRoom,     ///< room for all that the batch and open ones still need, or nothing open
-    kOracle,   ///< knows the future; see oracle.hpp
   };
   std::string_view name;
   std::string_view about;
@@ -95,8 +92,6 @@ struct PolicyChoice {
   /// Only the rule knows the budget: memory itself is unlimited.
   bool may_exceed = false;
   HandOver hand_over = HandOver::kLast;
-  /// Freed memory goes to the batch that has waited longest for memory, as in weir's pools.
-  bool in_turn = true;
 };
 
 /// All policies of the table. The first is weir's.

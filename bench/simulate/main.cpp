@@ -8,7 +8,6 @@
 
 #include "allocator/base/error.hpp"
 #include "bench/simulate/choices.hpp"
-#include "bench/simulate/picture.hpp"
 #include "bench/simulate/report.hpp"
 #include "tools/program/command_line.hpp"
 #include "tools/program/output_file.hpp"

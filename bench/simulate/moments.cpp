@@ -1,10 +1,10 @@
-#include "bench/simulate/moments.hpp"
-
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <ctime>
 #include <iterator>
+
+#include "bench/simulate/real.hpp"
 
 namespace weir::simulate {
 namespace {

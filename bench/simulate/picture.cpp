@@ -1,8 +1,7 @@
-#include "bench/simulate/picture.hpp"
-
 #include <algorithm>
 #include <array>
 
+#include "bench/simulate/report.hpp"
 #include "tools/program/numbers.hpp"
 #include "tools/program/picture/plot.hpp"
 

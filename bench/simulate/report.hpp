@@ -1,6 +1,6 @@
 #pragma once
 
-// The table of a comparison, as text, JSON and CSV.
+// The table of a comparison, as text, JSON and CSV, and pictures of its runs (picture.cpp).
 
 #include <span>
 #include <string>
@@ -25,5 +25,13 @@ namespace weir::simulate {
 [[nodiscard]] std::string series_csv(const std::vector<Outcome>& outcomes);
 /// Returns the workloads and policies by name, and what they are.
 [[nodiscard]] std::string list_text();
+
+/// Returns the memory, with a line for each outcome, of which there must be one. They need series,
+/// and the same workload and budget.
+[[nodiscard]] std::string picture_svg(const std::vector<Outcome>& outcomes);
+
+/// Returns the run-ahead target, as the sum of its parts, and the memory below it. The
+/// outcome needs a series.
+[[nodiscard]] std::string target_picture_svg(const Outcome& outcome);
 
 }  // namespace weir::simulate

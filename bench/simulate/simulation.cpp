@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "allocator/base/error.hpp"
-#include "bench/simulate/oracle.hpp"
 
 namespace weir::simulate {
 namespace {
@@ -21,7 +20,6 @@ struct Kept {
   Bytes bytes;
   void* ticket;
   std::uint64_t serial;
-  std::size_t record;
 };
 
 struct Producer {
@@ -44,8 +42,7 @@ struct Producer {
   Time submit{};  ///< from the beginning of this batch to its end, without waits
   Bytes taken{};  ///< bytes of its computed batches
   std::deque<Kept> kept{};
-  std::optional<std::size_t> record{};  ///< of its last batch
-  std::size_t begun = 0;                ///< batches
+  std::size_t begun = 0;  ///< batches
 };
 
 /// Reorders `stalls`.
@@ -256,7 +253,6 @@ class Simulation {
     if (producer.shape.peak() > options_.budget) ++run_.too_large;
     producer.flight = {.delays = delays(producer)};
     const Time load = producer.shape.load + producer.flight.delays.host;
-    if (producer.record) run_.records[*producer.record].next_load += load;
     producer.next = now_ + load;
     producer.stage = Stage::kBegin;
   }
@@ -338,7 +334,7 @@ class Simulation {
       fail(index);
       return false;
     }
-    if (policy_.in_turn && std::ranges::count(line_, index) == 0) line_.push_back(index);
+    if (std::ranges::count(line_, index) == 0) line_.push_back(index);
     const bool is_first = is_first_for_memory(index);
     if (is_first && !device_.flights().empty()) {
       sleep_until_passed(producer, device_.flights().front().sequence, false);
@@ -354,7 +350,7 @@ class Simulation {
   /// Those who wait for memory form one line, so that a producer of small batches cannot take all
   /// of it.
   [[nodiscard]] bool is_first_for_memory(std::size_t index) const {
-    return !policy_.in_turn || line_.empty() || line_.front() == index;
+    return line_.empty() || line_.front() == index;
   }
   void leave_line(std::size_t index) {
     if (line_.empty() || line_.front() != index) return;
@@ -374,19 +370,10 @@ class Simulation {
     const std::uint64_t serial = gate_->serial(index);
     Flight& submitted = device_.flights().back();
     gate_->closed(index, &submitted, now_);
-    if (options_.keep_batches) {
-      run_.records.push_back({.admitted = producer.admitted,
-                              .closed = now_,
-                              .next_load = {},
-                              .flight = submitted,
-                              .kept_until = {}});
-      producer.record = run_.records.size() - 1;
-    }
+    if (options_.keep_flights) run_.flights.push_back(submitted);
     if (workload_.retain > 0) {
-      producer.kept.push_back({.bytes = producer.shape.retained,
-                               .ticket = submitted.ticket,
-                               .serial = serial,
-                               .record = run_.records.size() - 1});
+      producer.kept.push_back(
+          {.bytes = producer.shape.retained, .ticket = submitted.ticket, .serial = serial});
       if (producer.kept.size() > workload_.retain) drop_oldest(producer);
     }
     wake_blocked();
@@ -407,7 +394,6 @@ class Simulation {
     memory_.free_kept(kept.bytes, passed);
     if (!passed) device_.flights().back().awaiting += kept.bytes;
     gate_->freed_kept(kept.ticket, kept.serial, kept.bytes);
-    if (options_.keep_batches) run_.records[kept.record].kept_until = now_;
   }
 
   /// The batch runs out of memory: its program abandons it and goes on. Its copy still runs.
@@ -500,7 +486,6 @@ double RunResult::throughput() const {
 
 RunResult simulate(const Workload& workload, const PolicyChoice& policy,
                    const RunOptions& options) {
-  if (policy.rule == PolicyChoice::Rule::kOracle) return best_schedule(workload, policy, options);
   return Simulation(workload, policy, options).run();
 }
 

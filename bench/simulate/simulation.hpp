@@ -25,7 +25,7 @@ struct RunOptions {
   /// Instead of the policy's, unless that is kNever.
   std::optional<HandOver> hand_over{};
   bool keep_series = false;   ///< keeps RunResult::series
-  bool keep_batches = false;  ///< keeps RunResult::records
+  bool keep_flights = false;  ///< keeps RunResult::flights
 };
 
 /// A moment at which the used bytes changed.
@@ -37,15 +37,6 @@ struct Sample {
   Time lead{};
   Time copy{};
   Time margin{};
-};
-
-/// What a batch did, for the oracle.
-struct BatchRecord {
-  Time admitted{};
-  Time closed{};     ///< all of it is enqueued
-  Time next_load{};  ///< of loads after it, up to its producer's next batch that did not fail
-  Flight flight{};
-  Time kept_until{};  ///< when its retained outputs were freed; zero: never
 };
 
 /// Idle time of the compute stream by cause. Gaps are only ours as far as we had held the host back
@@ -88,7 +79,7 @@ struct RunResult {
   Stalls stalls{};
   double jain = 1;  ///< fairness over bytes of the producers
   std::vector<Sample> series{};
-  std::vector<BatchRecord> records{};
+  std::vector<Flight> flights{};  ///< as they were enqueued
 
   /// Device time that was computed, over the duration.
   [[nodiscard]] double throughput() const;

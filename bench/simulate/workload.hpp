@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
-#include "bench/simulate/random.hpp"
+#include "bench/simulate/jitter.hpp"
 
 namespace weir::simulate {
 

@@ -19,7 +19,7 @@ wrong() {
 
 "$simulate" --batches 100 --workload bursts,retained --budget 1,4 >"$scratch/table"
 (($(grep -c '^bursts .*throttled ' "$scratch/table") == 2)) || wrong "a row for each budget"
-grep -q '^retained .*oracle ' "$scratch/table" || wrong "a row for each policy"
+grep -q '^retained .*barrier ' "$scratch/table" || wrong "a row for each policy"
 grep -q '^throttled misses a bound on ' "$scratch/table" || wrong "the bounds are summed up"
 
 "$simulate" --batches 100 --workload steady-2ms --budget 4 --policy throttled,unbounded \

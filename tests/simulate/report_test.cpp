@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "allocator/base/error.hpp"
-#include "bench/simulate/picture.hpp"
 #include "simulate/run.hpp"
 #include "support/table_checks.hpp"
 #include "tools/program/numbers.hpp"

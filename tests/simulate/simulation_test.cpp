@@ -20,7 +20,6 @@ std::string figures(const RunResult& run) {
 TEST(Simulation, MemoryReturnsToNothingUnderEachPolicyAndWorkload) {
   for (const Workload& of : workloads()) {
     for (const PolicyChoice& policy : policies()) {
-      if (policy.rule == PolicyChoice::Rule::kOracle) continue;  // has no memory of its own
       const RunResult run =
           simulate::run(of, policy.name, 2, {.batches = 200, .jitter = assumed_jitter()});
       EXPECT_EQ(run.left, Bytes{}) << of.name << " " << policy.name;
@@ -58,7 +57,7 @@ TEST(Simulation, TheSameSeedGivesTheSameRunAndAnotherOneDoesNot) {
   const RunOptions first{.batches = 500, .seed = 3, .jitter = assumed_jitter()};
   RunOptions other = first;
   other.seed = 4;
-  for (const char* policy : {"throttled", "bql", "oracle"}) {
+  for (const char* policy : {"throttled", "bql"}) {
     const std::string once = figures(run("log-normal", policy, 2, first));
     EXPECT_EQ(once, figures(run("log-normal", policy, 2, first))) << policy;
     EXPECT_NE(once, figures(run("log-normal", policy, 2, other))) << policy;
@@ -66,17 +65,16 @@ TEST(Simulation, TheSameSeedGivesTheSameRunAndAnotherOneDoesNot) {
 }
 
 TEST(Simulation, TheHostHasTheSameDelaysUnderEachPolicy) {
-  const RunOptions options{.batches = 300, .jitter = assumed_jitter(), .keep_batches = true};
+  const RunOptions options{.batches = 300, .jitter = assumed_jitter(), .keep_flights = true};
   const auto loads = [&](std::string_view policy) {
     std::vector<Time> times;
     const RunResult result = run("bursts", policy, 2, options);
-    for (const BatchRecord& record : result.records) times.push_back(record.next_load);
+    for (const Flight& flight : result.flights) times.push_back(flight.delays.host);
     return times;
   };
   const std::vector<Time> unbounded = loads("unbounded");  // it never waits, so it never wakes up
   EXPECT_EQ(loads("throttled"), unbounded);
   EXPECT_EQ(loads("barrier"), unbounded);
-  EXPECT_EQ(loads("oracle"), unbounded);
 }
 
 TEST(Simulation, UnboundedTakesAsLongAsTheBusiestOfHostCopyAndCompute) {
@@ -205,9 +203,9 @@ TEST(Simulation, WhatTheDeviceTakesFromOneTaskToTheNextRaisesNoTarget) {
 
 TEST(Simulation, ALargeRequestForMemoryIsServedBeforeSmallOnesThatComeLater) {
   const RunResult result =
-      run("producers-1:10", "backstop", 1.5, {.batches = 500, .keep_batches = true});
-  const auto large = std::ranges::count(
-      result.records, 1U, [](const BatchRecord& record) { return record.flight.producer; });
+      run("producers-1:10", "backstop", 1.5, {.batches = 500, .keep_flights = true});
+  const auto large =
+      std::ranges::count(result.flights, 1U, [](const Flight& flight) { return flight.producer; });
   EXPECT_GT(large, 50);
 }
 
@@ -234,30 +232,6 @@ TEST(Simulation, WhatABatchTakesFromItsAdmissionToItsEndIsPartOfTheLead) {
   const RunResult slow = run("steady-2ms", "throttled", 4, options);
   EXPECT_GE(slow.control->lead, quick.control->lead + microseconds(29));
   EXPECT_LE(slow.control->lead, quick.control->lead + microseconds(32));
-}
-
-TEST(Simulation, NobodyIsFasterThanTheScheduleThatKnowsTheFuture) {
-  for (const Workload& of : workloads()) {
-    // Several producers: policies differ in who begins the last batches.
-    const double tolerance = of.producers.size() > 1 ? 1e-4 : 1e-9;
-    for (const double least : {1.0, 1.5, 2.0, 4.0, 16.0}) {
-      RunOptions options{.batches = 2000, .jitter = assumed_jitter()};
-      const RunResult best = run(of, "oracle", least, options);
-      const auto expect_slower = [&](const PolicyChoice& policy) {
-        const RunResult run = simulate::run(of, policy.name, least, options);
-        EXPECT_LE(run.throughput(), best.throughput() * (1 + tolerance))
-            << of.name << " " << policy.name << " at " << least;
-      };
-      for (const PolicyChoice& policy : policies()) {
-        if (policy.has_budget && !policy.may_exceed) expect_slower(policy);
-      }
-      for (const HandOver hand_over : {HandOver::kNever, HandOver::kLast}) {
-        options.hand_over = hand_over;
-        expect_slower(policy("throttled"));
-        expect_slower(policy("backstop"));
-      }
-    }
-  }
 }
 
 TEST(Simulation, HandingMemoryOverKeepsACopyBehindTheComputeBefore) {
@@ -300,29 +274,6 @@ TEST(Simulation, StartingInPartialRoomBesideOpenBatchesGainsNothingThatIsFair) {
   }
 }
 
-TEST(Simulation, TheBestScheduleKeepsOutputsUntilTheBatchThatDropsThemIsClosed) {
-  // Before that: the outputs of the batch that is open, and of the four before it.
-  const RunResult best = run("retained", "oracle", 16, {.batches = 500});
-  EXPECT_EQ(best.peak, needs_of(workload("retained"), 500, 1).two);
-}
-
-TEST(Simulation, TimeToLoadCountsBatchesThatFail) {
-  const RunOptions options{.batches = 40, .keep_batches = true};
-  const RunResult result = run("too-large-3", "throttled", 2, options);
-  ASSERT_EQ(result.records.size(), 36U) << "every tenth fails";
-  const Time load = scaled(workload("too-large-3").compute, workload("too-large-3").load);
-  EXPECT_EQ(result.records[7].next_load, load);
-  EXPECT_EQ(result.records[8].next_load, 2 * load);
-  EXPECT_EQ(result.records[9].next_load, load);
-}
-
-TEST(Simulation, TheBestScheduleNeedsTwoBatchesWhereTheDeviceIsNeverIdle) {
-  const Needs needs = needs_of(workload("steady-2ms"), 500, 1);
-  const RunResult best = run("steady-2ms", "oracle", 16, {.batches = 500});
-  EXPECT_EQ(best.peak, needs.two);
-  EXPECT_GT(best.throughput(), 0.998);
-}
-
 TEST(Simulation, ABatchThatNoBudgetHoldsFailsAndTheOthersGoOn) {
   for (const char* policy : {"throttled", "backstop", "barrier"}) {
     EXPECT_EQ(run("too-large-1.1", policy, 2).failed, 100U) << policy;
@@ -348,14 +299,14 @@ TEST(Simulation, WrongHintsAreOvercomeWithin16Batches) {
     for (const double least : {1.5, 2.0, 4.0, 16.0}) {
       const RunResult result =
           run(name, "throttled", least,
-              {.batches = 10 * kKind, .jitter = assumed_jitter(), .keep_batches = true});
-      ASSERT_EQ(result.records.size(), 10 * kKind);
+              {.batches = 10 * kKind, .jitter = assumed_jitter(), .keep_flights = true});
+      ASSERT_EQ(result.flights.size(), 10 * kKind);
       Time idle{};
       Time computed{};
-      for (std::size_t i = kKind; i < result.records.size(); ++i) {  // the first kind warms up
+      for (std::size_t i = kKind; i < result.flights.size(); ++i) {  // the first kind warms up
         if (i % kKind < kToRecover) continue;
-        idle += result.records[i].flight.gap;
-        computed += result.records[i].flight.computing;
+        idle += result.flights[i].gap;
+        computed += result.flights[i].computing;
       }
       EXPECT_LE(idle, computed / 1000) << name << " at " << least;
       EXPECT_EQ(result.failed, 0U) << name << " at " << least;

@@ -1,4 +1,4 @@
-#include "bench/simulate/memory.hpp"
+#include "bench/simulate/device.hpp"
 
 #include <gtest/gtest.h>
 
