@@ -1,11 +1,10 @@
-#include "tools/replay/measure/least_capacity.hpp"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "support/random_seed.hpp"
 #include "tools/replay/measure/engine.hpp"
+#include "tools/replay/measure/measure.hpp"
 #include "tools/replay/measure/pools.hpp"
 #include "traces.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
-#include "tools/replay/subject/counted_upstream.hpp"
+#include "tools/replay/subject/pool_subject.hpp"
 
 namespace weir::testing {
 namespace {

@@ -52,6 +52,32 @@ void search_least(const Trace& trace, const Candidate& candidate, Bytes peak, By
 
 }  // namespace
 
+std::optional<LeastCapacity> least_capacity(const CapacitySearch& search,
+                                            const std::function<bool(Bytes)>& completes) {
+  LeastCapacity least;
+  const auto tried = [&](Bytes capacity) {
+    ++least.tries;
+    if (completes(capacity)) {
+      least.capacity = capacity;
+      return true;
+    }
+    least.failed = capacity;
+    return false;
+  };
+
+  if (search.low > search.most) return std::nullopt;
+  if (tried(search.low)) return least;
+  Bytes high = std::clamp(search.high, search.low, search.most);
+  while (high == search.low || !tried(high)) {
+    if (high == search.most) return std::nullopt;
+    high = minus_or_zero(search.most, high) > high ? high * 2 : search.most;
+  }
+  while (least.capacity - least.failed > search.step) {
+    (void)tried({least.failed.count + (least.capacity - least.failed).count / 2});
+  }
+  return least;
+}
+
 std::vector<TraceResults> measure_all(std::span<const Trace> traces,
                                       std::span<const Candidate> candidates,
                                       const MeasureOptions& options, const Progressed& progressed) {

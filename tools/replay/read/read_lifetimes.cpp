@@ -6,7 +6,6 @@
 #include <string>
 #include <unordered_set>
 
-#include "tools/replay/read/live.hpp"
 #include "tools/replay/read/readers.hpp"
 
 namespace weir::replay {

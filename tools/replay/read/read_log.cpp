@@ -7,7 +7,6 @@
 #include "allocator/base/error.hpp"
 #include "allocator/log/allocation_log_reader.hpp"
 #include "tools/program/table.hpp"
-#include "tools/replay/read/live.hpp"
 #include "tools/replay/read/readers.hpp"
 
 namespace weir::replay {

@@ -5,7 +5,6 @@
 #include <unordered_set>
 
 #include "tools/program/table.hpp"
-#include "tools/replay/read/live.hpp"
 #include "tools/replay/read/readers.hpp"
 
 namespace weir::replay {

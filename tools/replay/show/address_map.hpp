@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tools/replay/measure/engine.hpp"
-#include "tools/replay/subject/counted_upstream.hpp"
+#include "tools/replay/subject/pool_subject.hpp"
 
 namespace weir::replay {
 

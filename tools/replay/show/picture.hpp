@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/replay/measure/level_columns.hpp"
 #include "tools/replay/measure/measure.hpp"
 #include "tools/replay/show/address_map.hpp"
 #include "tools/replay/subject/pool_subject.hpp"
