@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <source_location>
 
 #include "tests/standin/standin.hpp"
 #include "tests/support/refused.hpp"
@@ -15,34 +16,40 @@ namespace weir::standin::testing {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
+/// Expects success of a call of the driver, the runtime or cuBLAS.
+template <typename Code>
+void ok(Code code, std::source_location where = std::source_location::current()) {
+  EXPECT_EQ(code, Code{}) << where.file_name() << ":" << where.line();
+}
+
 class StandIn : public ::testing::Test {
  protected:
   StandIn() {
     weir::testing::expect_any_refused();  // most of these tests are about refused calls
     weir_standin_reset();
-    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+    ok(cudaSetDevice(0));
     (void)cudaGetLastError();
   }
   ~StandIn() override { weir_standin_reset(); }
 
   static cudaStream_t make_stream(unsigned flags = cudaStreamNonBlocking) {
     cudaStream_t stream = nullptr;
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream, flags), cudaSuccess);
+    ok(cudaStreamCreateWithFlags(&stream, flags));
     return stream;
   }
   static cudaEvent_t make_event(unsigned flags = cudaEventDisableTiming) {
     cudaEvent_t event = nullptr;
-    EXPECT_EQ(cudaEventCreateWithFlags(&event, flags), cudaSuccess);
+    ok(cudaEventCreateWithFlags(&event, flags));
     return event;
   }
   static unsigned char* make_memory(std::size_t bytes = 512) {
     void* memory = nullptr;
-    EXPECT_EQ(cudaMalloc(&memory, bytes), cudaSuccess);
+    ok(cudaMalloc(&memory, bytes));
     return static_cast<unsigned char*>(memory);
   }
   static unsigned char* make_pinned(std::size_t bytes = 512) {
     void* memory = nullptr;
-    EXPECT_EQ(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), cudaSuccess);
+    ok(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
     return static_cast<unsigned char*>(memory);
   }
   /// Device memory is host memory here, so a test can read it.

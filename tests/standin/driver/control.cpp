@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/standin/driver/memory/memory.hpp"
-#include "tests/standin/driver/streams/stream.hpp"
+#include "tests/standin/driver/streams/streams.hpp"
 #include "tests/standin/standin.hpp"
 
 namespace {
@@ -46,10 +46,10 @@ void set_held(CUstream handle, bool held) {
   }
 }
 
-std::size_t used_by(const Driver& driver, int device, bool peak) {
+std::size_t used_by(int device, std::size_t Device::*bytes) {
+  const Lock lock(driver().mutex);
   if (device < 0 || device >= kMostDevices) return 0;
-  const Device& found = driver.devices.at(static_cast<std::size_t>(device));
-  return peak ? found.peak : found.used;
+  return driver().devices.at(static_cast<std::size_t>(device)).*bytes;
 }
 
 struct Interrupt {
@@ -57,14 +57,14 @@ struct Interrupt {
   void (*run)(void*) = nullptr;
   void* data = nullptr;
 };
-std::atomic<const Interrupt*> wanted{nullptr};
+std::atomic<const Interrupt*> set_interrupt{nullptr};
 std::atomic<std::uint64_t> interrupted{0};
 thread_local bool in_interrupt = false;
 
 }  // namespace
 
 void weir::standin::interrupt(const char* name) {
-  const Interrupt* const now = wanted.load(std::memory_order_acquire);
+  const Interrupt* const now = set_interrupt.load(std::memory_order_acquire);
   if (now == nullptr || in_interrupt || std::strcmp(now->name, name) != 0) return;
   in_interrupt = true;
   ++interrupted;
@@ -79,7 +79,7 @@ void weir_standin_set_interrupt(const char* name, void (*run)(void* data), void*
   static auto* const kKept = new std::vector<std::unique_ptr<Interrupt>>;
   const Lock lock(driver().mutex);
   if (run != nullptr) kKept->push_back(std::make_unique<Interrupt>(Interrupt{name, run, data}));
-  wanted.store(run != nullptr ? kKept->back().get() : nullptr);
+  set_interrupt.store(run != nullptr ? kKept->back().get() : nullptr);
 }
 
 std::uint64_t weir_standin_interrupted(void) { return interrupted.exchange(0); }
@@ -94,55 +94,20 @@ void weir_standin_set_memory(std::size_t bytes) {
   for (Device& device : driver().devices) device.total = bytes;
 }
 
-void weir_standin_set_context_memory(std::size_t bytes) {
-  const Lock lock(driver().mutex);
-  driver().context_memory = bytes;
-}
-
-void weir_standin_set_module_memory(std::size_t bytes) {
-  const Lock lock(driver().mutex);
-  driver().module_memory = bytes;
-}
-
-void weir_standin_set_loads_meet(int count) {
-  const Lock lock(driver().mutex);
-  driver().loads_to_meet = count;
-}
-
-void weir_standin_set_pages_supported(int supported) {
-  const Lock lock(driver().mutex);
-  driver().pages_supported = supported != 0;
-}
-
-void weir_standin_set_concurrent_managed(int on) {
-  const Lock lock(driver().mutex);
-  driver().concurrent_managed = on != 0;
-}
-
-void weir_standin_set_addresses_only(int on) {
-  const Lock lock(driver().mutex);
-  driver().addresses_only = on != 0;
-}
-
-void weir_standin_set_reserved_is_device(int on) {
-  const Lock lock(driver().mutex);
-  driver().reserved_is_device = on != 0;
-}
-
-void weir_standin_set_launches_block(int on) {
-  const Lock lock(driver().mutex);
-  driver().launches_block = on != 0;
-}
-
-void weir_standin_set_host_functions_serial(int on) {
-  const Lock lock(driver().mutex);
-  driver().host_functions_serial = on != 0;
-}
-
-void weir_standin_set_driver_version(int version) {
-  const Lock lock(driver().mutex);
-  driver().version = version;
-}
+#define SETTER(name, type, member, value)    \
+  void weir_standin_set_##name(type given) { \
+    const Lock lock(driver().mutex);         \
+    driver().member = value;                 \
+  }
+SETTER(context_memory, std::size_t, context_memory, given)
+SETTER(module_memory, std::size_t, module_memory, given)
+SETTER(loads_meet, int, loads_to_meet, given)
+SETTER(pages_supported, int, pages_supported, given != 0)
+SETTER(driver_version, int, version, given)
+#define SWITCH(member, variable) SETTER(member, int, member, given != 0)
+WEIR_STANDIN_SWITCHES(SWITCH)
+#undef SWITCH
+#undef SETTER
 
 void weir_standin_reset(void) {
   Driver& the_driver = driver();
@@ -185,7 +150,13 @@ void weir_standin_reset(void) {
   the_driver.read_settings();
   for (Device& device : the_driver.devices) {
     // Existing primary contexts stay, as large as the settings are now.
-    device.primary->active = device.primary->active && begin_context(the_driver, *device.primary);
+    if (device.primary->active) {
+      try {
+        begin_context(the_driver, *device.primary);
+      } catch (const Refused&) {
+        device.primary->active = false;
+      }
+    }
     device.peak = device.used;
     device.graph_used_high = device.graph_reserved_high = 0;
   }
@@ -283,15 +254,8 @@ void weir_standin_clear_counters(void) {
   for (Device& device : driver().devices) device.peak = device.used;
 }
 
-std::size_t weir_standin_used(int device) {
-  const Lock lock(driver().mutex);
-  return used_by(driver(), device, false);
-}
-
-std::size_t weir_standin_peak(int device) {
-  const Lock lock(driver().mutex);
-  return used_by(driver(), device, true);
-}
+std::size_t weir_standin_used(int device) { return used_by(device, &Device::used); }
+std::size_t weir_standin_peak(int device) { return used_by(device, &Device::peak); }
 
 int weir_standin_take_fault(const char* name) {
   const Lock lock(driver().mutex);

@@ -14,14 +14,14 @@ class StandInDevice : public StandIn {};
 TEST_F(StandInDevice, AreAsManyAsWasSet) {
   weir_standin_set_devices(3);
   int count = 0;
-  EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+  ok(cudaGetDeviceCount(&count));
   EXPECT_EQ(count, 3);
-  EXPECT_EQ(cudaSetDevice(2), cudaSuccess);
+  ok(cudaSetDevice(2));
   EXPECT_EQ(cudaSetDevice(3), cudaErrorInvalidDevice);
   int device = -1;
-  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+  ok(cudaGetDevice(&device));
   EXPECT_EQ(device, 2);
-  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  ok(cudaSetDevice(0));
 }
 
 TEST_F(StandInDevice, NoneIsAnError) {
@@ -31,13 +31,13 @@ TEST_F(StandInDevice, NoneIsAnError) {
   EXPECT_EQ(count, 0);
   EXPECT_EQ(cudaSetDevice(0), cudaErrorInvalidDevice);
   weir_standin_set_devices(1);
-  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  ok(cudaSetDevice(0));
 }
 
 TEST_F(StandInDevice, TellsWhatItIs) {
   weir_standin_set_memory(std::size_t{96} << 20);
   cudaDeviceProp properties{};
-  ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
+  ok(cudaGetDeviceProperties(&properties, 0));
   EXPECT_EQ(std::string_view(properties.name), "Weir stand-in 0");
   EXPECT_EQ(properties.totalGlobalMem, std::size_t{96} << 20);
   EXPECT_EQ(properties.major, 9);
@@ -46,51 +46,51 @@ TEST_F(StandInDevice, TellsWhatItIs) {
   EXPECT_EQ(properties.sharedMemPerBlock, 48U << 10);
   EXPECT_EQ(properties.maxThreadsPerBlock, 1024);
   int value = 0;
-  ASSERT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0), cudaSuccess);
+  ok(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0));
   EXPECT_EQ(value, 2);
   EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, 1), cudaErrorInvalidDevice);
 }
 
 TEST_F(StandInDevice, HasVersions) {
   int version = 0;
-  EXPECT_EQ(cudaDriverGetVersion(&version), cudaSuccess);
+  ok(cudaDriverGetVersion(&version));
   EXPECT_EQ(version, CUDA_VERSION);
-  EXPECT_EQ(cudaRuntimeGetVersion(&version), cudaSuccess);
+  ok(cudaRuntimeGetVersion(&version));
   EXPECT_EQ(version, CUDART_VERSION);
 }
 
 TEST_F(StandInDevice, IsEachThreadsOwnChoice) {
   weir_standin_set_devices(2);
-  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ok(cudaSetDevice(1));
   std::thread([] {
     int device = -1;
-    EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+    ok(cudaGetDevice(&device));
     EXPECT_EQ(device, 0);
-    EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
+    ok(cudaFree(make_memory()));
   }).join();
   EXPECT_EQ(weir_standin_peak(0), 512U);
   EXPECT_EQ(weir_standin_peak(1), 0U);
-  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  ok(cudaSetDevice(0));
 }
 
 TEST_F(StandInDevice, KeepsNothingWhenReset) {
   unsigned char* memory = make_memory();
   cudaStream_t stream = make_stream();
   cudaEvent_t event = make_event();
-  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
-  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  ok(cudaEventRecord(event, stream));
+  ok(cudaDeviceReset());
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(weir_standin_live().streams, 0U);
   EXPECT_EQ(weir_standin_live().events, 0U);
   EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
-  EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
+  ok(cudaFree(make_memory()));
 }
 
 TEST_F(StandInDevice, IsUsableByOtherThreadsAfterAReset) {
-  ASSERT_EQ(cudaFree(make_memory()), cudaSuccess);
-  std::thread([] { EXPECT_EQ(cudaDeviceReset(), cudaSuccess); }).join();
-  EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
+  ok(cudaFree(make_memory()));
+  std::thread([] { ok(cudaDeviceReset()); }).join();
+  ok(cudaFree(make_memory()));
 }
 
 TEST_F(StandInDevice, DoesNotWorkInAForkedChild) {
@@ -106,29 +106,29 @@ TEST_F(StandInDevice, NeedsAContextAtTheDriver) {
     CUdeviceptr memory = 0;
     EXPECT_EQ(cuMemAlloc_v2(&memory, 512), CUDA_ERROR_INVALID_CONTEXT);
     CUcontext primary = nullptr;
-    EXPECT_EQ(cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
-    EXPECT_EQ(cuCtxPushCurrent_v2(primary), CUDA_SUCCESS);
-    EXPECT_EQ(cuMemAlloc_v2(&memory, 512), CUDA_SUCCESS);
-    EXPECT_EQ(cuMemFree_v2(memory), CUDA_SUCCESS);
+    ok(cuDevicePrimaryCtxRetain(&primary, 0));
+    ok(cuCtxPushCurrent_v2(primary));
+    ok(cuMemAlloc_v2(&memory, 512));
+    ok(cuMemFree_v2(memory));
     CUcontext popped = nullptr;
-    EXPECT_EQ(cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    ok(cuCtxPopCurrent_v2(&popped));
     EXPECT_EQ(popped, primary);
     EXPECT_EQ(cuCtxPopCurrent_v2(&popped), CUDA_ERROR_INVALID_CONTEXT);
-    EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+    ok(cuDevicePrimaryCtxRelease_v2(0));
   }).join();
 }
 
 #if CUDA_VERSION >= 13000
 TEST_F(StandInDevice, AContextTakesItsMemoryAlong) {
   CUcontext context = nullptr;
-  ASSERT_EQ(cuCtxCreate_v4(&context, nullptr, 0, 0), CUDA_SUCCESS);
+  ok(cuCtxCreate_v4(&context, nullptr, 0, 0));
   CUdeviceptr memory = 0;
-  EXPECT_EQ(cuMemAlloc_v2(&memory, 1024), CUDA_SUCCESS);
+  ok(cuMemAlloc_v2(&memory, 1024));
   EXPECT_EQ(weir_standin_used(0), 1024U);
-  EXPECT_EQ(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+  ok(cuCtxDestroy_v2(context));
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(cuCtxSetCurrent(context), CUDA_ERROR_INVALID_CONTEXT);
-  EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
+  ok(cudaFree(make_memory()));
 }
 #endif
 
@@ -137,7 +137,7 @@ TEST_F(StandInDevice, NamesItsErrors) {
   EXPECT_STREQ(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
   EXPECT_STREQ(cudaGetErrorString(static_cast<cudaError_t>(555)), "unrecognized error code");
   const char* name = nullptr;
-  EXPECT_EQ(cuGetErrorName(CUDA_ERROR_NOT_READY, &name), CUDA_SUCCESS);
+  ok(cuGetErrorName(CUDA_ERROR_NOT_READY, &name));
   EXPECT_STREQ(name, "CUDA_ERROR_NOT_READY");
   EXPECT_EQ(cuGetErrorName(static_cast<CUresult>(555), &name), CUDA_ERROR_INVALID_VALUE);
 }

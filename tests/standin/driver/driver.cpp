@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "tests/standin/driver/memory/memory.hpp"
-#include "tests/standin/driver/streams/capture.hpp"
-#include "tests/standin/driver/streams/stream.hpp"
+#include "tests/standin/driver/streams/streams.hpp"
 
 namespace weir::standin {
 namespace {
@@ -73,21 +72,19 @@ Driver::Driver() {
 }
 
 void Driver::read_settings() {
-  device_count =
-      static_cast<int>(std::min<std::uint64_t>(number_of("WEIR_STANDIN_DEVICES", 1), kMostDevices));
-  version = static_cast<int>(
-      number_of("WEIR_STANDIN_DRIVER_VERSION", static_cast<std::uint64_t>(built_version())));
-  const std::size_t bytes = number_of("WEIR_STANDIN_MEMORY", std::size_t{1} << 30);
-  for (Device& device : devices) device.total = bytes;
-  context_memory = number_of("WEIR_STANDIN_CONTEXT_MEMORY", 0);
-  module_memory = number_of("WEIR_STANDIN_MODULE_MEMORY", 0);
+  const auto number = [](const char* name, std::uint64_t otherwise) {
+    return number_of((std::string("WEIR_STANDIN_") + name).c_str(), otherwise);
+  };
+  device_count = static_cast<int>(std::min<std::uint64_t>(number("DEVICES", 1), kMostDevices));
+  version = static_cast<int>(number("DRIVER_VERSION", static_cast<unsigned>(built_version())));
+  for (Device& device : devices) device.total = number("MEMORY", std::size_t{1} << 30);
+  context_memory = number("CONTEXT_MEMORY", 0);
+  module_memory = number("MODULE_MEMORY", 0);
   loads_to_meet = 0;
   pages_supported = true;
-  concurrent_managed = number_of("WEIR_STANDIN_CONCURRENT_MANAGED", 0) != 0;
-  addresses_only = number_of("WEIR_STANDIN_ADDRESSES_ONLY", 0) != 0;
-  reserved_is_device = number_of("WEIR_STANDIN_RESERVED_IS_DEVICE", 0) != 0;
-  launches_block = number_of("WEIR_STANDIN_LAUNCHES_BLOCK", 0) != 0;
-  host_functions_serial = number_of("WEIR_STANDIN_HOST_FUNCTIONS_SERIAL", 0) != 0;
+#define SWITCH(member, variable) member = number(variable, 0) != 0;
+  WEIR_STANDIN_SWITCHES(SWITCH)
+#undef SWITCH
 }
 
 Driver& driver() {
@@ -113,12 +110,11 @@ Thread& this_thread() {
   return *mine;
 }
 
-bool Device::charge(std::size_t bytes) {
-  if (bytes == 0) return true;
-  if (bytes > total || used > total - bytes) return false;
+void Device::charge(std::size_t bytes) {
+  if (bytes == 0) return;
+  require(bytes <= total && used <= total - bytes, CUDA_ERROR_OUT_OF_MEMORY);
   used += bytes;
   peak = std::max(peak, used);
-  return true;
 }
 
 int count_call(Driver& driver, const char* name) {
@@ -136,22 +132,20 @@ int count_call(Driver& driver, const char* name) {
 
 bool is_forked() { return forked; }
 
-CUresult enter(Call& call, const char* name, Needs needs) {
+void enter(Call& call, const char* name, Needs needs) {
   const int fault = count_call(call.driver, name);
-  if (fault != 0) {
-    call.uncounted = true;  // the test that requested it has named it
-    return static_cast<CUresult>(fault);
+  call.uncounted = fault != 0;  // the test that requested it has named it
+  pass(static_cast<CUresult>(fault));
+  if (needs == Needs::kNothing) return;
+  require(call.driver.initialized, CUDA_ERROR_NOT_INITIALIZED);
+  require(!this_thread().in_host_function, CUDA_ERROR_NOT_PERMITTED);
+  if (needs == Needs::kContext || needs == Needs::kCanCapture) {
+    require(!this_thread().contexts.empty(), CUDA_ERROR_INVALID_CONTEXT);
+    call.context = find_context(call.driver, this_thread().contexts.back());
+    require(call.context != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    pass(call.context->broken);
   }
-  if (needs == Needs::kNothing) return CUDA_SUCCESS;
-  if (!call.driver.initialized) return CUDA_ERROR_NOT_INITIALIZED;
-  if (this_thread().in_host_function) return CUDA_ERROR_NOT_PERMITTED;
-  if (needs == Needs::kDriver) return CUDA_SUCCESS;
-  if (needs == Needs::kDriverCanCapture) return refuse_unsafe(call.driver);
-  if (this_thread().contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  call.context = find_context(call.driver, this_thread().contexts.back());
-  if (call.context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  if (call.context->broken != CUDA_SUCCESS) return call.context->broken;
-  return needs == Needs::kCanCapture ? refuse_unsafe(call.driver) : CUDA_SUCCESS;
+  if (needs == Needs::kCanCapture || needs == Needs::kDriverCanCapture) refuse_unsafe(call.driver);
 }
 
 void leave(Call& call, const char* name, CUresult result) {
@@ -160,9 +154,9 @@ void leave(Call& call, const char* name, CUresult result) {
   if (result != CUDA_ERROR_NOT_READY) ++call.driver.refused[{name, result}];
 }
 
-Device* find_device(Driver& driver, CUdevice ordinal) {
-  if (ordinal < 0 || ordinal >= driver.device_count) return nullptr;
-  return &driver.devices.at(static_cast<std::size_t>(ordinal));
+Device& get_device(Driver& driver, CUdevice ordinal, CUresult otherwise) {
+  require(ordinal >= 0 && ordinal < driver.device_count, otherwise);
+  return driver.devices.at(static_cast<std::size_t>(ordinal));
 }
 
 Context* find_context(Driver& driver, CUcontext handle) {
@@ -170,12 +164,11 @@ Context* find_context(Driver& driver, CUcontext handle) {
   return found != nullptr && (*found)->active ? found->get() : nullptr;
 }
 
-bool begin_context(Driver& driver, Context& context) {
-  if (!context.device->charge(driver.context_memory)) return false;
+void begin_context(Driver& driver, Context& context) {
+  context.device->charge(driver.context_memory);
   context.charged = driver.context_memory;
   context.id = driver.next_context++;
   context.active = true;
-  return true;
 }
 
 void clear_context(Call& call, Context& context) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
@@ -23,6 +24,23 @@ struct Fault {
   int code = 0;
   bool lasting = false;
 };
+
+/// Ends a function of the driver with an error, from anywhere inside `api`.
+struct Refused {
+  CUresult code;
+};
+inline void pass(CUresult code) {
+  if (code != CUDA_SUCCESS) throw Refused{code};
+}
+inline void require(bool holds, CUresult otherwise = CUDA_ERROR_INVALID_VALUE) {
+  if (!holds) throw Refused{otherwise};
+}
+/// What `pointer` points to. Refuses null.
+template <typename T>
+T& given(T* pointer) {
+  require(pointer != nullptr);
+  return *pointer;
+}
 
 /// Handles are generated and never reused, so that a stale one is recognized.
 template <typename Handle, typename T>
@@ -40,6 +58,12 @@ class Handles {
     const auto found = values_.find(handle);
     return found == values_.end() ? nullptr : &found->second;
   }
+  /// Refuses an unknown one.
+  [[nodiscard]] T& get(Handle handle, CUresult otherwise = CUDA_ERROR_INVALID_VALUE) {
+    T* const found = find(handle);
+    require(found != nullptr, otherwise);
+    return *found;
+  }
   void remove(Handle handle) { values_.erase(handle); }
   [[nodiscard]] auto& all() { return values_; }
 
@@ -51,19 +75,25 @@ class Handles {
 /// The version of the driver that this library replaces.
 int built_version();
 
+/// What weir_standin_set_NAME and WEIR_STANDIN_... switch on; see standin.hpp.
+#define WEIR_STANDIN_SWITCHES(SWITCH)              \
+  SWITCH(concurrent_managed, "CONCURRENT_MANAGED") \
+  SWITCH(addresses_only, "ADDRESSES_ONLY")         \
+  SWITCH(reserved_is_device, "RESERVED_IS_DEVICE") \
+  SWITCH(launches_block, "LAUNCHES_BLOCK")         \
+  SWITCH(host_functions_serial, "HOST_FUNCTIONS_SERIAL")
+
 struct Driver {
   std::mutex mutex;
   bool initialized = false;
   int device_count = 1;
   int version = built_version();
-  std::size_t context_memory = 0;      ///< taken by a context of its device
-  std::size_t module_memory = 0;       ///< that a module or library takes
-  bool pages_supported = true;         ///< virtual memory management, as the attribute says
-  bool concurrent_managed = false;     ///< managed memory may be more than the device has
-  bool addresses_only = false;         ///< new device memory is addresses only
-  bool reserved_is_device = false;     ///< addresses without a page count as device memory
-  bool launches_block = false;         ///< a launch returns when its stream has run it
-  bool host_functions_serial = false;  ///< one at a time, on all streams
+  std::size_t context_memory = 0;  ///< taken by a context of its device
+  std::size_t module_memory = 0;   ///< that a module or library takes
+  bool pages_supported = true;     ///< virtual memory management, as the attribute says
+#define SWITCH(member, variable) bool member = false;
+  WEIR_STANDIN_SWITCHES(SWITCH)
+#undef SWITCH
   std::array<Device, kMostDevices> devices;
 
   Handles<CUcontext, std::shared_ptr<Context>> contexts{0x1c0000000000};
@@ -160,35 +190,62 @@ bool is_forked();
 /// Runs the function that a test inserts between the program's call and the driver.
 void interrupt(const char* name);
 
-/// Makes the checks common to all functions; an error is the function's result.
-CUresult enter(Call& call, const char* name, Needs needs);
+/// Makes the checks common to all functions.
+void enter(Call& call, const char* name, Needs needs);
 
 /// Ends a function: counts errors.
 void leave(Call& call, const char* name, CUresult result);
 
-/// A driver function: calls `body` with a `Call&` after all checks.
+/// A driver function: calls `body` with a `Call&` after all checks. The result is that of `body`,
+/// if it has one, or what it throws.
 template <typename Body>
 CUresult api(const char* name, Needs needs, Body&& body) noexcept {
   if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;  // and its lock may be another's for ever
   interrupt(name);
   Driver& the_driver = driver();
   Call call{the_driver, Lock(the_driver.mutex)};
-  const CUresult entered = enter(call, name, needs);
-  const CUresult result = entered == CUDA_SUCCESS ? std::forward<Body>(body)(call) : entered;
+  CUresult result = CUDA_SUCCESS;
+  try {
+    enter(call, name, needs);
+    if constexpr (std::is_void_v<std::invoke_result_t<Body, Call&>>) {
+      std::forward<Body>(body)(call);
+    } else {
+      result = std::forward<Body>(body)(call);
+    }
+  } catch (const Refused& refused) {
+    result = refused.code;
+  }
   leave(call, name, result);
   return result;
 }
 
-/// Null when there is no such device.
-Device* find_device(Driver& driver, CUdevice ordinal);
+/// The variant of an argument for programs with per-thread default streams: stream 0 is the
+/// thread's own.
+template <typename T>
+T per_thread(T argument) {
+  return argument;
+}
+template <>
+inline CUstream per_thread(CUstream stream) {
+  return stream == nullptr ? CU_STREAM_PER_THREAD : stream;
+}
+/// Defines the variant of a function. The names of the parameters follow.
+#define WEIR_PTSZ(name, parameters, ...) \
+  CUresult name##_ptsz parameters { return weir::standin::on_own_stream(&(name), __VA_ARGS__); }
+template <typename... P, typename... A>
+CUresult on_own_stream(CUresult (*function)(P...), A... arguments) {
+  return function(per_thread<P>(arguments)...);
+}
 
-/// Attribute of the simulated device; unknown ones are 0.
-int device_attribute(CUdevice_attribute attribute, int ordinal);
+Device& get_device(Driver& driver, CUdevice ordinal,
+                   CUresult otherwise = CUDA_ERROR_INVALID_DEVICE);
+/// Attribute that is the same for every simulated device; unknown ones are 0.
+int device_limit(CUdevice_attribute attribute);
 
 /// Returns the context of this handle while it lives, otherwise null.
 Context* find_context(Driver& driver, CUcontext handle);
-/// Begins a context's life and takes its memory. Returns false if the device has no room.
-[[nodiscard]] bool begin_context(Driver& driver, Context& context);
+/// Begins a context's life and takes its memory.
+void begin_context(Driver& driver, Context& context);
 /// Removes everything that belongs to a context. Waits for its streams.
 void clear_context(Call& call, Context& context);
 

@@ -18,28 +18,28 @@ class StandInFault : public StandIn {
 TEST_F(StandInFault, StrikesTheCallItIsFor) {
   weir_standin_fail("cuMemAlloc", 3, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinOnce);
   void* memory = nullptr;
-  EXPECT_EQ(cudaMalloc(&memory, 1), cudaSuccess);
-  EXPECT_EQ(cudaMalloc(&memory, 1), cudaSuccess);
+  ok(cudaMalloc(&memory, 1));
+  ok(cudaMalloc(&memory, 1));
   EXPECT_EQ(cudaMalloc(&memory, 1), cudaErrorMemoryAllocation);
   EXPECT_EQ(weir_standin_live().device_blocks, 2U);
-  EXPECT_EQ(cudaMalloc(&memory, 1), cudaSuccess);
+  ok(cudaMalloc(&memory, 1));
 }
 
 TEST_F(StandInFault, LastsWhenItIsToLast) {
   weir_standin_fail("cuMemAlloc", 2, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinFromThenOn);
   void* memory = nullptr;
-  EXPECT_EQ(cudaMalloc(&memory, 1), cudaSuccess);
+  ok(cudaMalloc(&memory, 1));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(cudaMalloc(&memory, 1), cudaErrorMemoryAllocation);
   weir_standin_clear_faults();
-  EXPECT_EQ(cudaMalloc(&memory, 1), cudaSuccess);
+  ok(cudaMalloc(&memory, 1));
 }
 
 TEST_F(StandInFault, OfOneCallLeavesOthersAlone) {
   weir_standin_fail("cuEventQuery", 1, CUDA_ERROR_ILLEGAL_ADDRESS, kWeirStandinOnce);
   cudaEvent_t event = make_event();
-  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
+  ok(cudaEventSynchronize(event));
   EXPECT_EQ(cudaEventQuery(event), cudaErrorIllegalAddress);
-  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  ok(cudaEventQuery(event));
 }
 
 TEST_F(StandInFault, OfALaunchDoesNotRunIt) {
@@ -47,46 +47,46 @@ TEST_F(StandInFault, OfALaunchDoesNotRunIt) {
   weir_standin_fail("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, kWeirStandinOnce);
   EXPECT_EQ(launch(stream), cudaErrorLaunchOutOfResources);
   EXPECT_EQ(weir_standin_pending(stream), 0U);
-  EXPECT_EQ(launch(stream), cudaSuccess);
+  ok(launch(stream));
 }
 
 TEST_F(StandInFault, OfAKernelBreaksItsContext) {
   cudaStream_t stream = make_stream();
   unsigned char* memory = make_memory();
   weir_standin_fail_kernel(2, CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_EQ(launch(stream), cudaSuccess);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(launch(stream));
+  ok(cudaStreamSynchronize(stream));
   weir_standin_hold(stream);
-  EXPECT_EQ(launch(stream), cudaSuccess);
-  EXPECT_EQ(cudaMemsetAsync(memory, 1, 512, stream), cudaSuccess);
+  ok(launch(stream));
+  ok(cudaMemsetAsync(memory, 1, 512, stream));
   weir_standin_release(stream);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
   EXPECT_TRUE(all_bytes(memory, 0xA5));
   EXPECT_EQ(cudaFree(memory), cudaErrorIllegalAddress);
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorIllegalAddress);
   weir_standin_clear_faults();
-  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  ok(cudaFree(memory));
 }
 
 TEST_F(StandInFault, OfTheDeviceStaysTheLastError) {
   weir_standin_fail_kernel(1, CUDA_ERROR_LAUNCH_FAILED);
-  EXPECT_EQ(launch(nullptr), cudaSuccess);
+  ok(launch(nullptr));
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
   EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
   EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
   EXPECT_EQ(cudaPeekAtLastError(), cudaErrorLaunchFailure);
-  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+  ok(cudaDeviceReset());
   (void)cudaGetLastError();
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-  EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
+  ok(cudaGetLastError());
+  ok(cudaFree(make_memory()));
 }
 
 TEST_F(StandInFault, OfACallIsTheLastErrorOnce) {
   EXPECT_EQ(cudaFree(this), cudaErrorInvalidValue);
   EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
+  ok(cudaFree(nullptr));
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  ok(cudaPeekAtLastError());
 }
 
 TEST_F(StandInFault, CallsAreCountedByName) {
@@ -106,14 +106,14 @@ TEST_F(StandInFault, AResetTakesEverythingBack) {
   weir_standin_fail("cuMemAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinFromThenOn);
   cudaStream_t stream = make_stream();
   weir_standin_hold(weir_standin_all_streams());
-  EXPECT_EQ(launch(stream), cudaSuccess);
+  ok(launch(stream));
   weir_standin_reset();
   EXPECT_EQ(weir_standin_live().streams, 0U);
   EXPECT_EQ(weir_standin_calls("cuStreamCreateWithPriority"), 0U);
   unsigned char* memory = make_memory(4096);
   cudaStream_t other = make_stream();
-  EXPECT_EQ(cudaMemsetAsync(memory, 1, 4096, other), cudaSuccess);
-  EXPECT_EQ(cudaStreamSynchronize(other), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, 4096, other));
+  ok(cudaStreamSynchronize(other));
 }
 
 }  // namespace

@@ -232,7 +232,8 @@ struct Device {
   std::shared_ptr<Pool> default_pool;
   std::shared_ptr<Pool> pool;  ///< the current one
 
-  [[nodiscard]] bool charge(std::size_t bytes);
+  /// Refuses what exceeds the total.
+  void charge(std::size_t bytes);
   void credit(std::size_t bytes) { used -= bytes; }
 };
 

@@ -14,13 +14,13 @@ class StandInPeer : public StandIn {
 
   static CUcontext context_of(int device) {
     CUcontext context = nullptr;
-    EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
-    EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    ok(cudaSetDevice(device));
+    ok(cuCtxGetCurrent(&context));
     return context;
   }
   static cudaMemPool_t pool_of(int device) {
     cudaMemPool_t pool = nullptr;
-    EXPECT_EQ(cudaDeviceGetDefaultMemPool(&pool, device), cudaSuccess);
+    ok(cudaDeviceGetDefaultMemPool(&pool, device));
     return pool;
   }
   static cudaMemAccessFlags access_of(cudaMemPool_t pool, int device) {
@@ -28,7 +28,7 @@ class StandInPeer : public StandIn {
     cudaMemLocation location{};
     location.type = cudaMemLocationTypeDevice;
     location.id = device;
-    EXPECT_EQ(cudaMemPoolGetAccess(&flags, pool, &location), cudaSuccess);
+    ok(cudaMemPoolGetAccess(&flags, pool, &location));
     return flags;
   }
   static cudaError_t set_access(cudaMemPool_t pool, int device, cudaMemAccessFlags flags) {
@@ -42,23 +42,23 @@ class StandInPeer : public StandIn {
 
 TEST_F(StandInPeer, IsAnyOtherDevice) {
   int can = -1;
-  EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 1), cudaSuccess);
+  ok(cudaDeviceCanAccessPeer(&can, 0, 1));
   EXPECT_EQ(can, 1);
-  EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 1, 1), cudaSuccess);
+  ok(cudaDeviceCanAccessPeer(&can, 1, 1));
   EXPECT_EQ(can, 0);
   EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 2), cudaErrorInvalidDevice);
 }
 
 TEST_F(StandInPeer, IsAccessedOnceEnabledAndInOneDirection) {
-  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  ok(cudaSetDevice(0));
   EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
-  EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+  ok(cudaDeviceEnablePeerAccess(1, 0));
   EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
   EXPECT_EQ(cudaGetLastError(), cudaErrorPeerAccessAlreadyEnabled);
-  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ok(cudaSetDevice(1));
   EXPECT_EQ(cudaDeviceDisablePeerAccess(0), cudaErrorPeerAccessNotEnabled);
-  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
-  EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaSuccess);
+  ok(cudaSetDevice(0));
+  ok(cudaDeviceDisablePeerAccess(1));
   EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
   EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice);
   EXPECT_EQ(cudaDeviceEnablePeerAccess(2, 0), cudaErrorInvalidDevice);
@@ -70,17 +70,17 @@ TEST_F(StandInPeer, IsAContextAtTheDriver) {
   EXPECT_EQ(cuCtxEnablePeerAccess(own, 0), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(cuCtxEnablePeerAccess(nullptr, 0), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(cuCtxEnablePeerAccess(other, 1), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuCtxEnablePeerAccess(other, 0), CUDA_SUCCESS);
+  ok(cuCtxEnablePeerAccess(other, 0));
   EXPECT_EQ(cuCtxEnablePeerAccess(other, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 }
 
 TEST_F(StandInPeer, HasToBeEnabledAgainAfterAResetOfEither) {
   for (const int device : {0, 1}) {
-    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
-    ASSERT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
-    ASSERT_EQ(cudaSetDevice(device), cudaSuccess);
-    ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
-    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    ok(cudaSetDevice(0));
+    ok(cudaDeviceEnablePeerAccess(1, 0));
+    ok(cudaSetDevice(device));
+    ok(cudaDeviceReset());
+    ok(cudaSetDevice(0));
     EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
   }
 }
@@ -89,10 +89,10 @@ TEST_F(StandInPeer, MayUseAPoolThatSaysSo) {
   cudaMemPool_t pool = pool_of(0);
   EXPECT_EQ(access_of(pool, 0), cudaMemAccessFlagsProtReadWrite);
   EXPECT_EQ(access_of(pool, 1), cudaMemAccessFlagsProtNone);
-  EXPECT_EQ(set_access(pool, 1, cudaMemAccessFlagsProtReadWrite), cudaSuccess);
+  ok(set_access(pool, 1, cudaMemAccessFlagsProtReadWrite));
   EXPECT_EQ(access_of(pool, 1), cudaMemAccessFlagsProtReadWrite);
   EXPECT_EQ(access_of(pool_of(1), 0), cudaMemAccessFlagsProtNone);
-  EXPECT_EQ(set_access(pool, 1, cudaMemAccessFlagsProtNone), cudaSuccess);
+  ok(set_access(pool, 1, cudaMemAccessFlagsProtNone));
   EXPECT_EQ(access_of(pool, 1), cudaMemAccessFlagsProtNone);
   // Its own device keeps access.
   EXPECT_EQ(set_access(pool, 0, cudaMemAccessFlagsProtNone), cudaErrorInvalidValue);
@@ -106,9 +106,9 @@ TEST_F(StandInPeer, GetsACopyThatIsOrderedOnAStream) {
   unsigned char* memory = make_memory();
   const auto from = reinterpret_cast<CUdeviceptr>(memory);
   cudaStream_t stream = make_stream();
-  ASSERT_EQ(cudaMemsetAsync(memory, 4, 512, stream), cudaSuccess);
-  EXPECT_EQ(cuMemcpyPeerAsync(to, contexts[1], from, contexts[0], 512, stream), CUDA_SUCCESS);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 4, 512, stream));
+  ok(cuMemcpyPeerAsync(to, contexts[1], from, contexts[0], 512, stream));
+  ok(cudaStreamSynchronize(stream));
   EXPECT_TRUE(all_bytes(reinterpret_cast<unsigned char*>(to), 4));
   EXPECT_EQ(cuMemcpyPeerAsync(to, contexts[0], from, contexts[0], 512, stream),
             CUDA_ERROR_INVALID_VALUE);
@@ -122,15 +122,15 @@ TEST_F(StandInPeer, HasItsPoolsByLocation) {
   location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   location.id = 1;
   CUmemoryPool pool = nullptr;
-  ASSERT_EQ(cuMemGetDefaultMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_SUCCESS);
+  ok(cuMemGetDefaultMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED));
   EXPECT_EQ(pool, reinterpret_cast<CUmemoryPool>(pool_of(1)));
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = location;
   CUmemoryPool own = nullptr;
-  ASSERT_EQ(cuMemPoolCreate(&own, &properties), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemSetMemPool(&location, CU_MEM_ALLOCATION_TYPE_PINNED, own), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemGetMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_SUCCESS);
+  ok(cuMemPoolCreate(&own, &properties));
+  ok(cuMemSetMemPool(&location, CU_MEM_ALLOCATION_TYPE_PINNED, own));
+  ok(cuMemGetMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED));
   EXPECT_EQ(pool, own);
   location.id = 0;
   EXPECT_EQ(cuMemSetMemPool(&location, CU_MEM_ALLOCATION_TYPE_PINNED, own),
@@ -148,7 +148,7 @@ class StandInIpc : public StandIn {
  protected:
   static std::vector<char> handle_of(void* pointer) {
     cudaIpcMemHandle_t handle{};
-    EXPECT_EQ(cudaIpcGetMemHandle(&handle, pointer), cudaSuccess);
+    ok(cudaIpcGetMemHandle(&handle, pointer));
     return {handle.reserved, handle.reserved + sizeof handle.reserved};
   }
 };
@@ -166,7 +166,7 @@ TEST_F(StandInIpc, AHandleIsThatOfTheWholeAllocation) {
 TEST_F(StandInIpc, NewMemoryHasANewHandle) {
   unsigned char* memory = make_memory(64 << 20);
   const std::vector<char> before = handle_of(memory);
-  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+  ok(cudaFree(memory));
   EXPECT_NE(handle_of(make_memory(64 << 20)), before);
 }
 
@@ -176,8 +176,8 @@ TEST_F(StandInIpc, OtherMemoryHasNoHandle) {
   void* managed = nullptr;
   int here = 0;
   cudaStream_t stream = make_stream();
-  ASSERT_EQ(cudaMallocAsync(&pooled, 512, stream), cudaSuccess);
-  ASSERT_EQ(cudaMallocManaged(&managed, 512, cudaMemAttachGlobal), cudaSuccess);
+  ok(cudaMallocAsync(&pooled, 512, stream));
+  ok(cudaMallocManaged(&managed, 512, cudaMemAttachGlobal));
   EXPECT_EQ(cudaIpcGetMemHandle(&handle, pooled), cudaErrorInvalidValue);
   EXPECT_EQ(cudaIpcGetMemHandle(&handle, managed), cudaErrorInvalidValue);
   EXPECT_EQ(cudaIpcGetMemHandle(&handle, make_pinned()), cudaErrorInvalidValue);
@@ -187,14 +187,14 @@ TEST_F(StandInIpc, OtherMemoryHasNoHandle) {
 TEST_F(StandInIpc, IsNotOpenedByTheProcessThatMadeIt) {
   unsigned char* memory = make_memory();
   cudaIpcMemHandle_t handle{};
-  ASSERT_EQ(cudaIpcGetMemHandle(&handle, memory), cudaSuccess);
+  ok(cudaIpcGetMemHandle(&handle, memory));
   void* opened = nullptr;
   EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
             static_cast<cudaError_t>(CUDA_ERROR_INVALID_CONTEXT));
   EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, 0), cudaErrorInvalidValue);
   EXPECT_EQ(cudaIpcOpenMemHandle(&opened, {}, cudaIpcMemLazyEnablePeerAccess),
             cudaErrorInvalidValue);
-  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+  ok(cudaFree(memory));
   EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
             cudaErrorInvalidValue);
   EXPECT_EQ(cudaIpcCloseMemHandle(memory), cudaErrorInvalidValue);
@@ -202,7 +202,7 @@ TEST_F(StandInIpc, IsNotOpenedByTheProcessThatMadeIt) {
 
 TEST_F(StandInIpc, OfAnotherProcessIsNotImitated) {
   cudaIpcMemHandle_t handle{};
-  ASSERT_EQ(cudaIpcGetMemHandle(&handle, make_memory()), cudaSuccess);
+  ok(cudaIpcGetMemHandle(&handle, make_memory()));
   handle.reserved[16] = static_cast<char>(handle.reserved[16] ^ 1);  // of the process's number
   void* opened = nullptr;
   EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),

@@ -27,7 +27,7 @@ class StandInStrict : public StandIn {
     weir_standin_hold(stream);
     std::atomic<bool> returned = false;
     std::thread launcher([&] {
-      EXPECT_EQ(launch(stream), cudaSuccess);
+      ok(launch(stream));
       returned = true;
     });
     while (weir_standin_pending(stream) == 0) std::this_thread::yield();
@@ -50,8 +50,8 @@ TEST_F(StandInStrict, LaunchesWaitForTheirStreamWhereTheyBlock) {
   };
   const auto event = make_event();
   const auto record = [=](cudaStream_t on) { return cudaEventRecord(event, on); };
-  ASSERT_EQ(set(stream), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(set(stream));
+  ok(cudaStreamSynchronize(stream));
   weir_standin_set_launches_block(1);
   EXPECT_FALSE(returns_while_held(stream, set));
   EXPECT_FALSE(returns_while_held(stream, copy));
@@ -62,14 +62,14 @@ TEST_F(StandInStrict, LaunchesInACaptureDoNotBlock) {
   unsigned char* const memory = make_memory();
   cudaStream_t stream = make_stream();
   weir_standin_set_launches_block(1);
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
   weir_standin_hold(stream);
-  EXPECT_EQ(cudaMemsetAsync(memory, 1, 512, stream), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, 512, stream));
   weir_standin_release(stream);
   cudaGraph_t graph = nullptr;
-  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ok(cudaStreamEndCapture(stream, &graph));
   cudaGraphExec_t exec = nullptr;
-  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  ok(cudaGraphInstantiate(&exec, graph, 0));
   EXPECT_FALSE(
       returns_while_held(stream, [=](cudaStream_t on) { return cudaGraphLaunch(exec, on); }));
   EXPECT_TRUE(all_bytes(memory, 1));
@@ -99,7 +99,7 @@ class TwoGates {
       ++step->all->arrived_;
       step->gate->pass();
     };
-    EXPECT_EQ(cudaLaunchHostFunc(stream, run, &steps_.back()), cudaSuccess);
+    ok(cudaLaunchHostFunc(stream, run, &steps_.back()));
   }
 
   Gate first_;
@@ -118,7 +118,7 @@ TEST_F(StandInStrict, HostFunctionsOfTwoStreamsRunSideBySide) {
   gates.second().await_arrival();
   gates.first().open();
   gates.second().open();
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ok(cudaDeviceSynchronize());
 }
 
 TEST_F(StandInStrict, HostFunctionsRunOneAfterTheOtherWhereTheyAreSerial) {
@@ -130,7 +130,7 @@ TEST_F(StandInStrict, HostFunctionsRunOneAfterTheOtherWhereTheyAreSerial) {
   gates.second().await_arrival();
   EXPECT_EQ(gates.arrived(), 2);
   gates.second().open();
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ok(cudaDeviceSynchronize());
 }
 
 TEST_F(StandInStrict, AStreamIsHeldOnlyInSuitesThatAreLeftOutByName) {
@@ -141,12 +141,12 @@ TEST_F(StandInStrict, AStreamIsHeldOnlyInSuitesThatAreLeftOutByName) {
 class StandInReserved : public StandInStrict {
  protected:
   StandInReserved() {
-    EXPECT_EQ(cuMemAddressReserve(&range, 4 * kMiB, 0, 0, 0), CUDA_SUCCESS);
+    ok(cuMemAddressReserve(&range, 4 * kMiB, 0, 0, 0));
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    EXPECT_EQ(cuMemCreate(&page, 2 * kMiB, &properties, 0), CUDA_SUCCESS);
-    EXPECT_EQ(cuMemMap(range, 2 * kMiB, 0, page, 0), CUDA_SUCCESS);
+    ok(cuMemCreate(&page, 2 * kMiB, &properties, 0));
+    ok(cuMemMap(range, 2 * kMiB, 0, page, 0));
   }
   struct Answer {
     unsigned int type = 77;
@@ -156,7 +156,7 @@ class StandInReserved : public StandInStrict {
     Answer answer;
     std::array wanted{CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MAPPED};
     std::array<void*, 2> data{&answer.type, &answer.mapped};
-    EXPECT_EQ(cuPointerGetAttributes(2, wanted.data(), data.data(), pointer), CUDA_SUCCESS);
+    ok(cuPointerGetAttributes(2, wanted.data(), data.data(), pointer));
     return answer;
   }
   CUdeviceptr range = 0;

@@ -14,15 +14,13 @@ class StandInEmulation : public StandIn {
   template <typename T>
   static T* to_device(const std::vector<T>& host) {
     void* memory = make_memory(host.size() * sizeof(T));
-    EXPECT_EQ(cudaMemcpy(memory, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice),
-              cudaSuccess);
+    ok(cudaMemcpy(memory, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
     return static_cast<T*>(memory);
   }
   template <typename T>
   static std::vector<T> to_host(const T* device, std::size_t count) {
     std::vector<T> host(count);
-    EXPECT_EQ(cudaMemcpy(host.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost),
-              cudaSuccess);
+    ok(cudaMemcpy(host.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost));
     return host;
   }
 
@@ -94,7 +92,7 @@ TEST_F(StandInEmulation, KernelsOfTwoStreamsKeepTheirSharedMemoryApart) {
     reverse_blocks(stream_, first, 1, 256);
     reverse_blocks(other, second, 1, 256);
   }
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ok(cudaDeviceSynchronize());
   EXPECT_EQ(to_host(first, 256), numbers);
   EXPECT_EQ(to_host(second, 256), numbers);
 }

@@ -1,13 +1,78 @@
+// The library of the driver, the current device, and the last error.
+
 #include "tests/standin/runtime/runtime.hpp"
 
+#include <dlfcn.h>
+
+#include <algorithm>
 #include <array>
-#include <atomic>
+#include <cstdlib>
 #include <mutex>
 
 #include "tests/standin/codes.hpp"
 
 namespace weir::standin {
 namespace {
+
+template <typename F>
+void look_up(const Library& library, const char* name, cuuint64_t flags, F& function) {
+  void* found = nullptr;
+  const int version = std::min(library.version, CUDA_VERSION);
+  if (library.get(name, &found, version, flags, nullptr) != CUDA_SUCCESS) found = nullptr;
+  function = reinterpret_cast<F>(found);
+}
+
+void look_up_all(const Library& library, cuuint64_t flags, Calls& calls) {
+#define CALL(name) look_up(library, #name, flags, calls.name);
+  WEIR_STANDIN_CALLS(CALL)
+#undef CALL
+}
+
+/// As the toolkit's runtime does: one symbol by dlsym, through which it looks up everything, itself
+/// too.
+bool find_lookup(Library& library) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+  if (driver == nullptr) return false;
+  const auto first =
+      reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(driver, "cuGetProcAddress_v2"));
+  if (first == nullptr) return false;
+  void* probe = nullptr;
+  (void)first("", &probe, 0, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+  void* older = nullptr;
+  void* newer = nullptr;
+  (void)first("cuGetProcAddress", &older, 11030, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+  (void)first("cuGetProcAddress", &newer, 12000, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+  library.get = newer == nullptr ? first : reinterpret_cast<decltype(&::cuGetProcAddress)>(newer);
+  void* version = nullptr;
+  (void)library.get("cuDriverGetVersion", &version, 2020, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+  return version != nullptr && reinterpret_cast<decltype(&::cuDriverGetVersion)>(version)(
+                                   &library.version) == CUDA_SUCCESS;
+}
+
+/// The runtime refuses a driver of an older major version.
+int required_version() {
+  const char* const text = std::getenv("WEIR_STANDIN_RUNTIME_VERSION");
+  return text != nullptr ? std::atoi(text) : CUDART_VERSION;
+}
+
+Library open() {
+  Library library;
+  if (!find_lookup(library)) {
+    library.status = cudaErrorInsufficientDriver;
+    return library;
+  }
+  // Minor versions may differ, major ones not.
+  if (library.version / 1000 < required_version() / 1000) {
+    library.status = cudaErrorInsufficientDriver;
+    return library;
+  }
+  look_up_all(library, CU_GET_PROC_ADDRESS_LEGACY_STREAM, library.legacy);
+  look_up_all(library, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, library.per_thread);
+  look_up(library, "weir_standin_function_of", CU_GET_PROC_ADDRESS_DEFAULT, library.function_of);
+  look_up(library, "weir_standin_refuse_runtime", CU_GET_PROC_ADDRESS_DEFAULT, library.refuse);
+  library.status = static_cast<cudaError_t>(library.legacy.cuInit(0));
+  return library;
+}
 
 constexpr int kMostDevices = 64;
 
@@ -53,6 +118,14 @@ bool stays(cudaError_t error) {
   return static_cast<cudaError_t>(library().legacy.cuCtxGetDevice(&device)) == error;
 }
 
+cudaError_t check_device(int device) {
+  int count = 0;
+  const CUresult counted = library().legacy.cuDeviceGetCount(&count);
+  if (counted != CUDA_SUCCESS) return static_cast<cudaError_t>(counted);
+  const bool known = device >= 0 && device < count && device < kMostDevices;
+  return known ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
 /// Needs the lock of `known`.
 CUresult retain(Devices& known, int device, CUcontext* context) {
   const auto index = static_cast<std::size_t>(device);
@@ -85,6 +158,11 @@ bool was_reset(CUcontext context) {
 
 }  // namespace
 
+const Library& library() {
+  static const auto* const kLibrary = new Library(open());
+  return *kLibrary;
+}
+
 cudaError_t note(cudaError_t error) {
   if (error == cudaSuccess) return error;
   last_error = error;
@@ -114,19 +192,15 @@ cudaError_t use_device() {
 
 cudaError_t choose_device(int device) {
   if (library().status != cudaSuccess) return library().status;
-  int count = 0;
-  const CUresult counted = library().legacy.cuDeviceGetCount(&count);
-  if (counted != CUDA_SUCCESS) return static_cast<cudaError_t>(counted);
-  if (device < 0 || device >= count || device >= kMostDevices) return cudaErrorInvalidDevice;
+  const cudaError_t error = check_device(device);
+  if (error != cudaSuccess) return error;
   device_of_thread = device;
   return make_current(device);
 }
 
 cudaError_t context_of(int device, CUcontext* context) {
-  int count = 0;
-  const CUresult counted = library().legacy.cuDeviceGetCount(&count);
-  if (counted != CUDA_SUCCESS) return static_cast<cudaError_t>(counted);
-  if (device < 0 || device >= count || device >= kMostDevices) return cudaErrorInvalidDevice;
+  const cudaError_t error = check_device(device);
+  if (error != cudaSuccess) return error;
   Devices& known = devices();
   const std::lock_guard lock(known.mutex);
   return static_cast<cudaError_t>(retain(known, device, context));

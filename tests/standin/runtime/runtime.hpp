@@ -1,12 +1,74 @@
 #pragma once
 
-// Common code of every function of the runtime around its driver call.
+// Common code of every function of the runtime around its calls of the driver, which it finds as
+// the toolkit's does: through cuGetProcAddress.
 
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <bit>
+#include <type_traits>
 #include <utility>
 
-#include "tests/standin/runtime/calls.hpp"
-
 namespace weir::standin {
+
+// The functions of the driver that the runtime calls, by base name. <cuda.h> makes each the name of
+// its current version, and so tells the right type.
+// clang-format off
+#define WEIR_STANDIN_CALLS(CALL) \
+  CALL(cuInit) CALL(cuCtxGetCurrent) CALL(cuCtxSetCurrent) CALL(cuCtxGetDevice)                   \
+  CALL(cuCtxSynchronize) CALL(cuCtxGetStreamPriorityRange) CALL(cuDeviceGet)                      \
+  CALL(cuDeviceGetCount) CALL(cuDeviceGetName) CALL(cuDeviceGetAttribute)                         \
+  CALL(cuDeviceTotalMem) CALL(cuDeviceGetUuid) CALL(cuDevicePrimaryCtxRetain)                     \
+  CALL(cuDevicePrimaryCtxReset) CALL(cuDeviceGetDefaultMemPool) CALL(cuDeviceGetMemPool)          \
+  CALL(cuDeviceSetMemPool) CALL(cuMemGetInfo) CALL(cuMemAlloc) CALL(cuMemAllocPitch)              \
+  CALL(cuMemAllocManaged) CALL(cuMemFree) CALL(cuArrayCreate) CALL(cuArray3DCreate)               \
+  CALL(cuArrayDestroy) CALL(cuIpcGetMemHandle) CALL(cuIpcOpenMemHandle)                           \
+  CALL(cuIpcCloseMemHandle) CALL(cuIpcGetEventHandle) CALL(cuIpcOpenEventHandle)                  \
+  CALL(cuDeviceCanAccessPeer) CALL(cuCtxEnablePeerAccess) CALL(cuCtxDisablePeerAccess)            \
+  CALL(cuMemHostAlloc) CALL(cuMemFreeHost) CALL(cuMemHostRegister) CALL(cuMemHostUnregister)      \
+  CALL(cuMemHostGetDevicePointer) CALL(cuMemHostGetFlags) CALL(cuPointerGetAttributes)            \
+  CALL(cuMemcpy) CALL(cuMemcpyHtoD) CALL(cuMemcpyDtoH) CALL(cuMemcpyDtoD) CALL(cuMemcpyAsync)     \
+  CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) CALL(cuMemcpyDtoDAsync) CALL(cuMemcpy2DAsync)   \
+  CALL(cuMemsetD8) CALL(cuMemsetD8Async) CALL(cuStreamCreateWithPriority) CALL(cuStreamDestroy)   \
+  CALL(cuStreamSynchronize) CALL(cuStreamQuery) CALL(cuStreamWaitEvent) CALL(cuStreamGetFlags)    \
+  CALL(cuStreamGetPriority) CALL(cuStreamGetId) CALL(cuLaunchHostFunc)                            \
+  CALL(cuStreamAddCallback) CALL(cuStreamGetCaptureInfo) CALL(cuUserObjectCreate)                 \
+  CALL(cuUserObjectRelease) CALL(cuGraphRetainUserObject) CALL(cuDeviceGetPCIBusId)               \
+  CALL(cuEventCreate) CALL(cuEventDestroy) CALL(cuEventRecord) CALL(cuEventRecordWithFlags)       \
+  CALL(cuEventQuery) CALL(cuEventSynchronize) CALL(cuEventElapsedTime)                            \
+  CALL(cuStreamBeginCapture) CALL(cuStreamEndCapture) CALL(cuStreamIsCapturing)                   \
+  CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGraphInstantiateWithFlags) CALL(cuGraphLaunch)   \
+  CALL(cuGraphGetNodes) CALL(cuGraphDestroy) CALL(cuGraphExecDestroy) CALL(cuMemAllocAsync)       \
+  CALL(cuMemFreeAsync) CALL(cuMemAllocFromPoolAsync) CALL(cuMemPoolCreate)                        \
+  CALL(cuMemPoolDestroy) CALL(cuMemPoolTrimTo) CALL(cuMemPoolSetAttribute)                        \
+  CALL(cuMemPoolGetAttribute) CALL(cuMemPoolSetAccess) CALL(cuMemPoolGetAccess)                   \
+  CALL(cuDeviceGetGraphMemAttribute) CALL(cuDeviceGraphMemTrim) CALL(cuLibraryLoadData)           \
+  CALL(cuLibraryGetKernel) CALL(cuKernelGetFunction) CALL(cuFuncGetAttribute)                     \
+  CALL(cuFuncSetAttribute) CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)             \
+  CALL(cuLaunchKernel) CALL(cuLaunchKernelEx)
+// clang-format on
+
+/// The functions for one kind of default stream.
+struct Calls {
+#define CALL(name) decltype(&::name) name = nullptr;
+  WEIR_STANDIN_CALLS(CALL)
+#undef CALL
+};
+
+/// The driver, or the reason why there is none.
+struct Library {
+  cudaError_t status = cudaSuccess;  ///< otherwise no driver can be used
+  int version = 0;                   ///< 0: none at all
+  Calls legacy;
+  Calls per_thread;  ///< functions without such a variant are the same ones
+  decltype(&::cuGetProcAddress) get = nullptr;
+  CUfunction (*function_of)(const void* symbol) = nullptr;  ///< of the stand-in driver alone
+  void (*refuse)(int code) = nullptr;                       ///< likewise
+};
+
+/// Opens the driver once. Thread-safe, also before constructors of static objects.
+const Library& library();
 
 /// Forgets this thread's earlier result of the driver, at the start of a call.
 void forget_answers();
@@ -54,6 +116,24 @@ cudaError_t on_stream(DefaultStream meant, Body&& body) {
                                                                        : driver.per_thread));
 }
 
+/// The driver's form of an argument: handles, enumerations and pointers have the same bits.
+template <typename To, typename From>
+To driver_form(From from) {
+  if constexpr (std::is_convertible_v<From, To>) {
+    return static_cast<To>(from);
+  } else {
+    return std::bit_cast<To>(from);
+  }
+}
+template <typename... P, typename... A>
+CUresult forward(CUresult (*function)(P...), A... arguments) {
+  return function(driver_form<P>(arguments)...);
+}
+
 inline CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+/// The driver's function for the kernel with this address in the host's code: by the name that nvcc
+/// registered, or as the test registered it with the driver. Null if there is neither.
+CUfunction function_of(const void* symbol);
 
 }  // namespace weir::standin

@@ -23,17 +23,17 @@ class StandInArray : public StandIn {
   /// The device memory of an array, which it releases.
   static std::size_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
     CUarray array = nullptr;
-    EXPECT_EQ(cuArray3DCreate_v2(&array, &wanted), CUDA_SUCCESS);
+    ok(cuArray3DCreate_v2(&array, &wanted));
     const std::size_t used = weir_standin_used(0);
-    EXPECT_EQ(cuArrayDestroy(array), CUDA_SUCCESS);
+    ok(cuArrayDestroy(array));
     EXPECT_EQ(weir_standin_used(0), 0U);
     return used;
   }
   static std::size_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR& wanted, unsigned int levels) {
     CUmipmappedArray array = nullptr;
-    EXPECT_EQ(cuMipmappedArrayCreate(&array, &wanted, levels), CUDA_SUCCESS);
+    ok(cuMipmappedArrayCreate(&array, &wanted, levels));
     const std::size_t used = weir_standin_used(0);
-    EXPECT_EQ(cuMipmappedArrayDestroy(array), CUDA_SUCCESS);
+    ok(cuMipmappedArrayDestroy(array));
     EXPECT_EQ(weir_standin_used(0), 0U);
     return used;
   }
@@ -75,11 +75,11 @@ TEST_F(StandInArray, RunsOutAtTheDevicesSize) {
   weir_standin_set_memory(kMiB);
   CUarray array = nullptr;
   const CUDA_ARRAY3D_DESCRIPTOR most = floats(512, 512, 0);
-  ASSERT_EQ(cuArray3DCreate_v2(&array, &most), CUDA_SUCCESS);
+  ok(cuArray3DCreate_v2(&array, &most));
   EXPECT_EQ(create(floats(1, 0, 0)), CUDA_ERROR_OUT_OF_MEMORY);
   void* memory = nullptr;
   EXPECT_EQ(cudaMalloc(&memory, 1), cudaErrorMemoryAllocation);
-  EXPECT_EQ(cuArrayDestroy(array), CUDA_SUCCESS);
+  ok(cuArrayDestroy(array));
   EXPECT_EQ(cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
 }
 
@@ -110,10 +110,10 @@ TEST_F(StandInArray, GoesWithItsContext) {
   CUarray array = nullptr;
   CUmipmappedArray levels = nullptr;
   const CUDA_ARRAY3D_DESCRIPTOR wanted = floats(64, 64, 0);
-  ASSERT_EQ(cuArray3DCreate_v2(&array, &wanted), CUDA_SUCCESS);
-  ASSERT_EQ(cuMipmappedArrayCreate(&levels, &wanted, 3), CUDA_SUCCESS);
+  ok(cuArray3DCreate_v2(&array, &wanted));
+  ok(cuMipmappedArrayCreate(&levels, &wanted, 3));
   EXPECT_EQ(weir_standin_live().arrays, 2U);
-  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  ok(cudaDeviceReset());
   EXPECT_EQ(weir_standin_live().arrays, 0U);
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
@@ -121,13 +121,13 @@ TEST_F(StandInArray, GoesWithItsContext) {
 TEST_F(StandInArray, IsMadeByTheRuntimeToo) {
   cudaArray_t array = nullptr;
   const cudaChannelFormatDesc pairs{16, 16, 0, 0, cudaChannelFormatKindUnsigned};
-  ASSERT_EQ(cudaMallocArray(&array, &pairs, 100, 10, cudaArrayDefault), cudaSuccess);
+  ok(cudaMallocArray(&array, &pairs, 100, 10, cudaArrayDefault));
   EXPECT_EQ(weir_standin_used(0), 4096U);  // of 4000
-  EXPECT_EQ(cudaFreeArray(array), cudaSuccess);
-  ASSERT_EQ(cudaMallocArray(&array, &pairs, 100, 10, cudaArraySurfaceLoadStore), cudaSuccess);
-  EXPECT_EQ(cudaFreeArray(array), cudaSuccess);
+  ok(cudaFreeArray(array));
+  ok(cudaMallocArray(&array, &pairs, 100, 10, cudaArraySurfaceLoadStore));
+  ok(cudaFreeArray(array));
   EXPECT_EQ(weir_standin_used(0), 0U);
-  EXPECT_EQ(cudaFreeArray(nullptr), cudaSuccess);
+  ok(cudaFreeArray(nullptr));
   const cudaChannelFormatDesc three{8, 8, 8, 0, cudaChannelFormatKindUnsigned};
   EXPECT_EQ(cudaMallocArray(&array, &three, 1, 1, 0), cudaErrorInvalidChannelDescriptor);
   const cudaChannelFormatDesc small{8, 0, 0, 0, cudaChannelFormatKindFloat};

@@ -1,9 +1,11 @@
-#include "tests/standin/driver/memory/graph_memory.hpp"
+// Memory that graphs allocate, by captures and by nodes.
 
 #include <algorithm>
 
 #include "tests/standin/driver/memory/memory.hpp"
-#include "tests/standin/driver/streams/stream.hpp"
+#include "tests/standin/driver/streams/streams.hpp"
+
+#undef cuGraphAddNode
 
 namespace weir::standin {
 namespace {
@@ -38,21 +40,19 @@ GraphMemory::~GraphMemory() {
   if (block_of(driver(), *this) != nullptr) release_block(driver(), base);
 }
 
-CUresult allocate_in_graph(Call& call, Graph& graph, const std::shared_ptr<Pool>& pool,
-                           std::size_t bytes, CUdeviceptr* pointer) {
-  if (bytes > SIZE_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY;
+CUdeviceptr allocate_in_graph(Call& call, Graph& graph, const std::shared_ptr<Pool>& pool,
+                              std::size_t bytes) {
+  require(bytes <= SIZE_MAX / 2, CUDA_ERROR_OUT_OF_MEMORY);
   Device& device = *pool->device;
   const std::size_t charged = round_up(bytes, kPage);
-  if (!device.charge(charged)) return CUDA_ERROR_OUT_OF_MEMORY;
+  device.charge(charged);
   void* memory = take_memory(BlockKind::kGraph, bytes);
-  if (memory == nullptr) {
-    device.credit(charged);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (memory == nullptr) device.credit(charged);
+  require(memory != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
   device.graph_reserved += charged;
   device.graph_reserved_high = std::max(device.graph_reserved_high, device.graph_reserved);
   const auto made = std::make_shared<GraphMemory>();
-  *pointer = made->base = reinterpret_cast<std::uintptr_t>(memory);
+  made->base = reinterpret_cast<std::uintptr_t>(memory);
   graph.taken.push_back(made);
   add_block(call.driver, made->base,
             {.kind = BlockKind::kGraph,
@@ -61,34 +61,27 @@ CUresult allocate_in_graph(Call& call, Graph& graph, const std::shared_ptr<Pool>
              .context = call.context,
              .pool = pool,
              .graph = made.get()});
-  return CUDA_SUCCESS;
+  return made->base;
 }
 
-CUresult free_in_graph(Graph& graph, const Graph* before, const Block* block) {
-  if (block == nullptr || block->kind != BlockKind::kGraph) return CUDA_ERROR_INVALID_VALUE;
+void free_in_graph(Graph& graph, const Graph* before, const Block* block) {
+  require(block != nullptr && block->kind == BlockKind::kGraph);
   GraphMemory& memory = *block->graph;
   const auto given = memory.shared_from_this();
-  if (memory.given_inside) return CUDA_ERROR_INVALID_VALUE;
-  if (std::find(graph.given.begin(), graph.given.end(), given) != graph.given.end()) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  require(!memory.given_inside && std::ranges::find(graph.given, given) == graph.given.end());
   memory.given_inside = takes(graph, memory) || (before != nullptr && takes(*before, memory));
   graph.given.push_back(given);
-  return CUDA_SUCCESS;
 }
 
-CUresult launch_memory(Driver& driver, const GraphExec& exec) {
+void launch_memory(Driver& driver, const GraphExec& exec) {
   const Graph& graph = *exec.graph;
   for (const auto& memory : graph.taken) {
     const Block* block = block_of(driver, *memory);
-    if (block == nullptr || (block->taken && !exec.frees_on_launch)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    require(block != nullptr && (!block->taken || exec.frees_on_launch));
   }
   for (const auto& memory : graph.given) {
     const Block* block = block_of(driver, *memory);
-    const bool there = block != nullptr && (takes(graph, *memory) || block->taken);
-    if (!there) return CUDA_ERROR_INVALID_VALUE;
+    require(block != nullptr && (takes(graph, *memory) || block->taken));
   }
   for (const auto& memory : graph.taken) {
     Block& block = *block_of(driver, *memory);
@@ -96,19 +89,16 @@ CUresult launch_memory(Driver& driver, const GraphExec& exec) {
     take(block);
   }
   for (const auto& memory : graph.given) (void)give(*block_of(driver, *memory));
-  return CUDA_SUCCESS;
 }
 
-CUresult free_graph_memory(Block& block) {
-  if (!block.taken) return CUDA_ERROR_INVALID_VALUE;
+void free_graph_memory(Block& block) {
+  require(block.taken != nullptr);
   (void)give(block);
-  return CUDA_SUCCESS;
 }
 
-CUresult free_graph_memory_on(const std::shared_ptr<Stream>& stream, Block& block) {
-  if (!block.taken) return CUDA_ERROR_INVALID_VALUE;
+void free_graph_memory_on(const std::shared_ptr<Stream>& stream, Block& block) {
+  require(block.taken != nullptr);
   enqueue(stream, {.settle = [memory = give(block)] {}});
-  return CUDA_SUCCESS;
 }
 
 void credit_graph_memory(const Block& block) {
@@ -119,3 +109,129 @@ void credit_graph_memory(const Block& block) {
 }
 
 }  // namespace weir::standin
+
+namespace {
+
+using namespace weir::standin;
+
+/// Adds the result of `add` to a graph, behind all its nodes and so also behind `dependencies`.
+template <typename Add>
+CUresult add_node(const char* name, CUgraphNode* node, CUgraph handle,
+                  const CUgraphNode* dependencies, std::size_t count, Add add) {
+  return api(name, Needs::kContext, [&](Call& call) {
+    const std::shared_ptr<Graph>& graph = call.driver.graphs.get(handle);
+    require(node != nullptr && (dependencies != nullptr || count == 0));
+    add(call, *graph);
+    graph->nodes.push_back({.is_memory = true});
+    *node = reinterpret_cast<CUgraphNode>(call.driver.next_node += 16);
+  });
+}
+
+/// `Parameters` are those of the node's own function, or of cuGraphAddNode.
+template <typename Parameters>
+void add_allocation(Call& call, Graph& graph, Parameters* parameters) {
+  require(parameters != nullptr && parameters->bytesize != 0);
+  const CUmemPoolProps& wanted = parameters->poolProps;
+  require(wanted.allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
+              wanted.location.type == CU_MEM_LOCATION_TYPE_DEVICE,
+          CUDA_ERROR_NOT_SUPPORTED);
+  const Device& device = get_device(call.driver, wanted.location.id, CUDA_ERROR_INVALID_VALUE);
+  parameters->dptr = allocate_in_graph(call, graph, device.default_pool, parameters->bytesize);
+}
+
+void add_free(Call& call, Graph& graph, CUdeviceptr pointer) {
+  const auto found = call.driver.blocks.find(pointer);
+  free_in_graph(graph, nullptr, found == call.driver.blocks.end() ? nullptr : &found->second);
+}
+
+#if CUDA_VERSION >= 12020
+/// Other types of nodes come only from captures.
+CUresult add_any(CUgraphNode* node, CUgraph handle, const CUgraphNode* dependencies,
+                 std::size_t count, CUgraphNodeParams* parameters) {
+  const auto add = [&](Call& call, Graph& graph) {
+    require(parameters != nullptr);
+    if (parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+      return add_allocation(call, graph, &parameters->alloc);
+    }
+    require(parameters->type == CU_GRAPH_NODE_TYPE_MEM_FREE, CUDA_ERROR_NOT_SUPPORTED);
+    add_free(call, graph, parameters->free.dptr);
+  };
+  return add_node("cuGraphAddNode", node, handle, dependencies, count, add);
+}
+#endif
+
+template <typename Body>
+CUresult on_graphs_of(const char* name, CUdevice ordinal, Body body) {
+  return api(name, Needs::kDriver, [&](Call& call) { body(get_device(call.driver, ordinal)); });
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph handle, const CUgraphNode* dependencies,
+                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
+  return add_node("cuGraphAddMemAllocNode", node, handle, dependencies, count,
+                  [&](Call& call, Graph& graph) { add_allocation(call, graph, parameters); });
+}
+
+CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph handle, const CUgraphNode* dependencies,
+                               size_t count, CUdeviceptr pointer) {
+  return add_node("cuGraphAddMemFreeNode", node, handle, dependencies, count,
+                  [&](Call& call, Graph& graph) { add_free(call, graph, pointer); });
+}
+
+#if CUDA_VERSION >= 12020
+CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                        size_t count, CUgraphNodeParams* parameters) {
+  return add_any(node, graph, dependencies, count, parameters);
+}
+#endif
+#if CUDA_VERSION >= 12030
+CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData* /*edges*/, size_t count,
+                           CUgraphNodeParams* parameters) {
+  return add_any(node, graph, dependencies, count, parameters);
+}
+#endif
+
+CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute,
+                                      void* value) {
+  return on_graphs_of("cuDeviceGetGraphMemAttribute", ordinal, [&](const Device& device) {
+    require(value != nullptr);
+    auto& bytes = *static_cast<cuuint64_t*>(value);
+    switch (attribute) {
+      case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
+        bytes = device.graph_used;
+        return;
+      case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+        bytes = device.graph_used_high;
+        return;
+      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
+        bytes = device.graph_reserved;
+        return;
+      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+        bytes = device.graph_reserved_high;
+        return;
+    }
+    pass(CUDA_ERROR_INVALID_VALUE);
+  });
+}
+
+CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute,
+                                      void* value) {
+  return on_graphs_of("cuDeviceSetGraphMemAttribute", ordinal, [&](Device& device) {
+    const bool used = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
+    require(value != nullptr && *static_cast<cuuint64_t*>(value) == 0 &&
+            (used || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
+    (used ? device.graph_used_high : device.graph_reserved_high) =
+        used ? device.graph_used : device.graph_reserved;
+  });
+}
+
+// There is nothing to trim: a graph's memory is released with the graph.
+CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
+  return on_graphs_of("cuDeviceGraphMemTrim", ordinal, [](const Device& /*device*/) {});
+}
+
+}  // extern "C"

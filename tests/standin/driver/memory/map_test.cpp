@@ -24,12 +24,12 @@ class StandInMap : public StandIn {
   static CUmemGenericAllocationHandle make_page(std::size_t bytes = kPage) {
     CUmemGenericAllocationHandle page = 0;
     const CUmemAllocationProp of_device = properties();
-    EXPECT_EQ(cuMemCreate(&page, bytes, &of_device, 0), CUDA_SUCCESS);
+    ok(cuMemCreate(&page, bytes, &of_device, 0));
     return page;
   }
   static CUdeviceptr reserve(std::size_t bytes, std::size_t alignment = 0) {
     CUdeviceptr address = 0;
-    EXPECT_EQ(cuMemAddressReserve(&address, bytes, alignment, 0, 0), CUDA_SUCCESS);
+    ok(cuMemAddressReserve(&address, bytes, alignment, 0, 0));
     return address;
   }
   static CUresult allow(CUdeviceptr address, std::size_t bytes) {
@@ -47,9 +47,7 @@ class StandInMap : public StandIn {
 TEST_F(StandInMap, GranularityIsAPage) {
   std::size_t granularity = 0;
   const CUmemAllocationProp of_device = properties();
-  EXPECT_EQ(
-      cuMemGetAllocationGranularity(&granularity, &of_device, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-      CUDA_SUCCESS);
+  ok(cuMemGetAllocationGranularity(&granularity, &of_device, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   EXPECT_EQ(granularity, kPage);
 }
 
@@ -58,12 +56,12 @@ TEST_F(StandInMap, APageIsMemoryOnceItIsMappedAndAllowed) {
   EXPECT_EQ(address % kPage, 0U);
   const auto page = make_page();
   EXPECT_EQ(weir_standin_used(0), kPage);
-  ASSERT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_SUCCESS);
+  ok(cuMemMap(address, kPage, 0, page, 0));
   EXPECT_DEATH(*static_cast<volatile unsigned char*>(bytes_at(address)) = 1, "");
-  ASSERT_EQ(allow(address, kPage), CUDA_SUCCESS);
+  ok(allow(address, kPage));
   EXPECT_TRUE(all_bytes(bytes_at(address), 0xA5, kPage));
-  EXPECT_EQ(cudaMemset(bytes_at(address), 3, kPage), cudaSuccess);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ok(cudaMemset(bytes_at(address), 3, kPage));
+  ok(cudaDeviceSynchronize());
   EXPECT_TRUE(all_bytes(bytes_at(address), 3, kPage));
 }
 
@@ -74,11 +72,11 @@ TEST_F(StandInMap, APageCanBeAddressesOnly) {
   const CUdeviceptr address = reserve(kLarge);
   const auto page = make_page(kLarge);
   EXPECT_EQ(weir_standin_used(0), kLarge);
-  ASSERT_EQ(cuMemMap(address, kLarge, 0, page, 0), CUDA_SUCCESS);
-  ASSERT_EQ(allow(address, kLarge), CUDA_SUCCESS);
+  ok(cuMemMap(address, kLarge, 0, page, 0));
+  ok(allow(address, kLarge));
   EXPECT_DEATH(*static_cast<volatile unsigned char*>(bytes_at(address)) = 1, "");
-  ASSERT_EQ(cuMemUnmap(address, kLarge), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemRelease(page), CUDA_SUCCESS);
+  ok(cuMemUnmap(address, kLarge));
+  ok(cuMemRelease(page));
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
 
@@ -87,21 +85,21 @@ TEST_F(StandInMap, APageMovesWithWhatItHolds) {
   const CUdeviceptr second = reserve(4 * kPage, 4 * kPage);
   EXPECT_EQ(second % (4 * kPage), 0U);
   const auto page = make_page();
-  ASSERT_EQ(cuMemMap(first, kPage, 0, page, 0), CUDA_SUCCESS);
-  ASSERT_EQ(allow(first, kPage), CUDA_SUCCESS);
+  ok(cuMemMap(first, kPage, 0, page, 0));
+  ok(allow(first, kPage));
   bytes_at(first)[77] = 42;
-  ASSERT_EQ(cuMemUnmap(first, kPage), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemMap(second + kPage, kPage, 0, page, 0), CUDA_SUCCESS);
-  ASSERT_EQ(allow(second + kPage, kPage), CUDA_SUCCESS);
+  ok(cuMemUnmap(first, kPage));
+  ok(cuMemMap(second + kPage, kPage, 0, page, 0));
+  ok(allow(second + kPage, kPage));
   EXPECT_EQ(bytes_at(second + kPage)[77], 42);
 }
 
 TEST_F(StandInMap, AnUnmappedAddressCannotBeTouched) {
   const CUdeviceptr address = reserve(kPage);
   const auto page = make_page();
-  ASSERT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_SUCCESS);
-  ASSERT_EQ(allow(address, kPage), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemUnmap(address, kPage), CUDA_SUCCESS);
+  ok(cuMemMap(address, kPage, 0, page, 0));
+  ok(allow(address, kPage));
+  ok(cuMemUnmap(address, kPage));
   EXPECT_DEATH(*static_cast<volatile unsigned char*>(bytes_at(address)) = 1, "");
   EXPECT_EQ(cudaMemset(bytes_at(address), 0, 1), cudaErrorInvalidValue);
 }
@@ -110,12 +108,12 @@ TEST_F(StandInMap, OnlyWholeMappingsAreUnmapped) {
   const CUdeviceptr address = reserve(4 * kPage);
   const auto large = make_page(2 * kPage);
   const auto small = make_page();
-  ASSERT_EQ(cuMemMap(address, 2 * kPage, 0, large, 0), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemMap(address + 2 * kPage, kPage, 0, small, 0), CUDA_SUCCESS);
+  ok(cuMemMap(address, 2 * kPage, 0, large, 0));
+  ok(cuMemMap(address + 2 * kPage, kPage, 0, small, 0));
   EXPECT_EQ(cuMemUnmap(address, kPage), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(address + kPage, kPage), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(address, 4 * kPage), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemUnmap(address, 3 * kPage), CUDA_SUCCESS);
+  ok(cuMemUnmap(address, 3 * kPage));
   EXPECT_EQ(weir_standin_live().mappings, 0U);
 }
 
@@ -125,7 +123,7 @@ TEST_F(StandInMap, WhatIsNotReservedFreeOrFittingIsRefused) {
   EXPECT_EQ(cuMemMap(address + 2 * kPage, kPage, 0, page, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemMap(address, 2 * kPage, 0, page, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemMap(address, kPage, 0, page + 1000, 0), CUDA_ERROR_INVALID_VALUE);
-  ASSERT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_SUCCESS);
+  ok(cuMemMap(address, kPage, 0, page, 0));
   EXPECT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAddressFree(address, 2 * kPage), CUDA_ERROR_INVALID_VALUE);
   CUmemGenericAllocationHandle odd = 0;
@@ -136,14 +134,14 @@ TEST_F(StandInMap, WhatIsNotReservedFreeOrFittingIsRefused) {
 TEST_F(StandInMap, APageLivesUntilItIsReleasedAndUnmapped) {
   const CUdeviceptr address = reserve(kPage);
   const auto page = make_page();
-  ASSERT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemRelease(page), CUDA_SUCCESS);
+  ok(cuMemMap(address, kPage, 0, page, 0));
+  ok(cuMemRelease(page));
   EXPECT_EQ(cuMemRelease(page), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(weir_standin_used(0), kPage);
-  ASSERT_EQ(cuMemUnmap(address, kPage), CUDA_SUCCESS);
+  ok(cuMemUnmap(address, kPage));
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(weir_standin_live().physical, 0U);
-  ASSERT_EQ(cuMemAddressFree(address, kPage), CUDA_SUCCESS);
+  ok(cuMemAddressFree(address, kPage));
   EXPECT_EQ(weir_standin_live().reservations, 0U);
 }
 
@@ -153,18 +151,18 @@ TEST_F(StandInMap, PagesAreOutOfTheDevicesMemory) {
   CUmemGenericAllocationHandle more = 0;
   const CUmemAllocationProp of_device = properties();
   EXPECT_EQ(cuMemCreate(&more, 2 * kPage, &of_device, 0), CUDA_ERROR_OUT_OF_MEMORY);
-  ASSERT_EQ(cuMemRelease(page), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemCreate(&more, 2 * kPage, &of_device, 0), CUDA_SUCCESS);
+  ok(cuMemRelease(page));
+  ok(cuMemCreate(&more, 2 * kPage, &of_device, 0));
 }
 
 TEST_F(StandInMap, NeighbouringPagesAreOneRangeToACopy) {
   const CUdeviceptr address = reserve(2 * kPage);
-  ASSERT_EQ(cuMemMap(address, kPage, 0, make_page(), 0), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemMap(address + kPage, kPage, 0, make_page(), 0), CUDA_SUCCESS);
-  ASSERT_EQ(allow(address, 2 * kPage), CUDA_SUCCESS);
-  EXPECT_EQ(cudaMemset(bytes_at(address + kPage / 2), 1, kPage), cudaSuccess);
+  ok(cuMemMap(address, kPage, 0, make_page(), 0));
+  ok(cuMemMap(address + kPage, kPage, 0, make_page(), 0));
+  ok(allow(address, 2 * kPage));
+  ok(cudaMemset(bytes_at(address + kPage / 2), 1, kPage));
   EXPECT_EQ(cudaMemset(bytes_at(address + kPage / 2), 1, 2 * kPage), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ok(cudaDeviceSynchronize());
 }
 
 class StandInExport : public StandInMap {
@@ -175,7 +173,7 @@ class StandInExport : public StandInMap {
     CUmemGenericAllocationHandle page = 0;
     CUmemAllocationProp of_device = properties();
     of_device.requestedHandleTypes = kFile;
-    EXPECT_EQ(cuMemCreate(&page, kPage, &of_device, 0), CUDA_SUCCESS);
+    ok(cuMemCreate(&page, kPage, &of_device, 0));
     return page;
   }
   static void* as_handle(int file) {
@@ -183,8 +181,8 @@ class StandInExport : public StandInMap {
   }
   static unsigned char* mapped(CUmemGenericAllocationHandle page) {
     const CUdeviceptr address = reserve(kPage);
-    EXPECT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_SUCCESS);
-    EXPECT_EQ(allow(address, kPage), CUDA_SUCCESS);
+    ok(cuMemMap(address, kPage, 0, page, 0));
+    ok(allow(address, kPage));
     return bytes_at(address);
   }
 };
@@ -192,9 +190,9 @@ class StandInExport : public StandInMap {
 TEST_F(StandInExport, WhatIsImportedIsTheSameMemoryAndCountsOnce) {
   const auto page = make_exportable();
   int file = -1;
-  ASSERT_EQ(cuMemExportToShareableHandle(&file, page, kFile, 0), CUDA_SUCCESS);
+  ok(cuMemExportToShareableHandle(&file, page, kFile, 0));
   CUmemGenericAllocationHandle imported = 0;
-  ASSERT_EQ(cuMemImportFromShareableHandle(&imported, as_handle(file), kFile), CUDA_SUCCESS);
+  ok(cuMemImportFromShareableHandle(&imported, as_handle(file), kFile));
   close(file);
   EXPECT_NE(imported, page);
   unsigned char* const one = mapped(page);
@@ -202,8 +200,8 @@ TEST_F(StandInExport, WhatIsImportedIsTheSameMemoryAndCountsOnce) {
   one[5] = 77;
   EXPECT_EQ(other[5], 77);
   EXPECT_EQ(weir_standin_used(0), kPage);
-  EXPECT_EQ(cuMemUnmap(reinterpret_cast<CUdeviceptr>(other), kPage), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemRelease(imported), CUDA_SUCCESS);
+  ok(cuMemUnmap(reinterpret_cast<CUdeviceptr>(other), kPage));
+  ok(cuMemRelease(imported));
   EXPECT_EQ(weir_standin_used(0), kPage);
   EXPECT_EQ(one[5], 77);
 }
@@ -227,7 +225,7 @@ TEST_F(StandInMap, PagesInCapturesAreAsTheProgramWasTold) {
   const CUmemAllocationProp of_device = properties();
   CUmemGenericAllocationHandle page = 0;
   cudaGraph_t graph = nullptr;
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
   EXPECT_EQ(cuMemCreate(&page, kPage, &of_device, 0),
             safe ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   EXPECT_EQ(cudaStreamEndCapture(stream, &graph),

@@ -8,9 +8,6 @@
 #include <deque>
 #include <utility>
 
-#include "tests/standin/driver/memory/graph_memory.hpp"
-#include "tests/standin/driver/memory/shared_memory.hpp"
-
 namespace weir::standin {
 namespace {
 
@@ -65,6 +62,15 @@ void fill(void* memory, unsigned char byte, std::size_t bytes) {
   constexpr std::size_t kEnds = std::size_t{1} << 20;
   std::memset(memory, byte, kEnds);
   std::memset(static_cast<char*>(memory) + bytes - kEnds, byte, kEnds);
+}
+
+/// For an address without a page.
+Range find_reserved(Driver& driver, std::uintptr_t address) {
+  auto after = driver.reservations.upper_bound(address);
+  if (!driver.reserved_is_device || after == driver.reservations.begin()) return {};
+  const auto& [start, bytes] = *std::prev(after);
+  if (address - start >= bytes) return {};
+  return {RangeKind::kDevice, start, bytes, &driver.devices.front(), false};
 }
 
 }  // namespace
@@ -127,26 +133,24 @@ void add_block(Driver& driver, std::uintptr_t base, Block block) {
   driver.blocks.emplace(base, std::move(block));
 }
 
-CUresult allocate_block(Call& call, BlockKind kind, std::size_t bytes, CUdeviceptr* pointer) {
-  if (bytes > SIZE_MAX - kAlignment) return CUDA_ERROR_OUT_OF_MEMORY;
+CUdeviceptr allocate_block(Call& call, BlockKind kind, std::size_t bytes) {
+  require(bytes <= SIZE_MAX - kAlignment, CUDA_ERROR_OUT_OF_MEMORY);
   Device& device = *call.context->device;
   const bool anywhere = kind == BlockKind::kManaged && call.driver.concurrent_managed;
   const std::size_t charged = anywhere ? 0 : round_up(bytes, kAlignment);
-  if (!device.charge(charged)) return CUDA_ERROR_OUT_OF_MEMORY;
+  device.charge(charged);
   const bool addresses_only = call.driver.addresses_only && kind == BlockKind::kDevice;
   void* memory = addresses_only ? take_addresses(bytes) : take_memory(kind, bytes);
-  if (memory == nullptr) {
-    device.credit(charged);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  *pointer = reinterpret_cast<CUdeviceptr>(memory);
-  add_block(call.driver, *pointer,
+  if (memory == nullptr) device.credit(charged);
+  require(memory != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+  const auto pointer = reinterpret_cast<CUdeviceptr>(memory);
+  add_block(call.driver, pointer,
             {.kind = kind,
              .bytes = bytes,
              .charged = charged,
              .context = call.context,
              .addresses_only = addresses_only});
-  return CUDA_SUCCESS;
+  return pointer;
 }
 
 void release_block(Driver& driver, std::uintptr_t base) {
@@ -189,18 +193,17 @@ void free_blocks_of(Driver& driver, const Context& context) {
   for (const std::uintptr_t base : bases) release_block(driver, base);
 }
 
-bool charge_pool(Pool& pool, std::size_t bytes) {
+void charge_pool(Pool& pool, std::size_t bytes) {
   const std::size_t idle = pool.reserved - pool.used;
   if (bytes > idle) {
     const std::size_t more = round_up(bytes - idle, kPage);
-    if (pool.max_size != 0 && pool.reserved + more > pool.max_size) return false;
-    if (!pool.device->charge(more)) return false;
+    require(pool.max_size == 0 || pool.reserved + more <= pool.max_size, CUDA_ERROR_OUT_OF_MEMORY);
+    pool.device->charge(more);
     pool.reserved += more;
     pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
   }
   pool.used += bytes;
   pool.used_high = std::max(pool.used_high, pool.used);
-  return true;
 }
 
 void trim_pool(Pool& pool, std::uint64_t keep) {
@@ -214,6 +217,34 @@ void trim_pools(Driver& driver, const Device& device) {
   for (auto& [handle, pool] : driver.pools.all()) {
     if (pool->device == &device) trim_pool(*pool, pool->release_threshold);
   }
+}
+
+Range find_range(Driver& driver, std::uintptr_t address) {
+  std::uintptr_t base = 0;
+  if (const Block* block = find_block(driver, address, &base); block != nullptr) {
+    const bool of_device = is_of_device(block->kind) || block->kind == BlockKind::kImported;
+    RangeKind kind = of_device ? RangeKind::kDevice : RangeKind::kPinned;
+    if (block->kind == BlockKind::kManaged) kind = RangeKind::kManaged;
+    return {kind, base, block->bytes, block->pool ? block->pool->device : block->context->device};
+  }
+  auto after = driver.mappings.upper_bound(address);
+  if (after == driver.mappings.begin()) return find_reserved(driver, address);
+  auto found = std::prev(after);
+  if (address - found->first >= found->second.bytes) return find_reserved(driver, address);
+  Range range{RangeKind::kDevice, found->first, found->second.bytes,
+              driver.pages.at(found->second.pages).device};
+  // To a copy, neighbouring pages are one range.
+  for (; after != driver.mappings.end() && after->first == range.start + range.bytes; ++after) {
+    range.bytes += after->second.bytes;
+  }
+  while (found != driver.mappings.begin()) {
+    const auto before = std::prev(found);
+    if (before->first + before->second.bytes != range.start) break;
+    range.start = before->first;
+    range.bytes += before->second.bytes;
+    found = before;
+  }
+  return range;
 }
 
 }  // namespace weir::standin

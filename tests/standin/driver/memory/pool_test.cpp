@@ -9,17 +9,17 @@ class StandInPool : public StandIn {
  protected:
   cudaMemPool_t default_pool() {
     cudaMemPool_t pool = nullptr;
-    EXPECT_EQ(cudaDeviceGetDefaultMemPool(&pool, 0), cudaSuccess);
+    ok(cudaDeviceGetDefaultMemPool(&pool, 0));
     return pool;
   }
   static std::uint64_t ask(cudaMemPool_t pool, cudaMemPoolAttr attribute) {
     std::uint64_t value = 0;
-    EXPECT_EQ(cudaMemPoolGetAttribute(pool, attribute, &value), cudaSuccess);
+    ok(cudaMemPoolGetAttribute(pool, attribute, &value));
     return value;
   }
   unsigned char* take(std::size_t bytes) {
     void* memory = nullptr;
-    EXPECT_EQ(cudaMallocAsync(&memory, bytes, stream_), cudaSuccess);
+    ok(cudaMallocAsync(&memory, bytes, stream_));
     return static_cast<unsigned char*>(memory);
   }
 
@@ -28,13 +28,13 @@ class StandInPool : public StandIn {
 
 TEST_F(StandInPool, FreesInStreamOrder) {
   unsigned char* memory = take(kMiB);
-  ASSERT_EQ(cudaMemsetAsync(memory, 1, kMiB, stream_), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, kMiB, stream_));
   weir_standin_hold(stream_);
-  ASSERT_EQ(cudaFreeAsync(memory, stream_), cudaSuccess);
+  ok(cudaFreeAsync(memory, stream_));
   EXPECT_EQ(weir_standin_live().device_blocks, 1U);
   EXPECT_EQ(cudaFreeAsync(memory, stream_), cudaErrorInvalidValue);
   weir_standin_release(stream_);
-  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  ok(cudaStreamSynchronize(stream_));
   EXPECT_EQ(weir_standin_live().device_blocks, 0U);
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
@@ -42,20 +42,19 @@ TEST_F(StandInPool, FreesInStreamOrder) {
 TEST_F(StandInPool, KeepsWhatItsThresholdSays) {
   cudaMemPool_t pool = default_pool();
   std::uint64_t threshold = UINT64_MAX;
-  ASSERT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold),
-            cudaSuccess);
-  ASSERT_EQ(cudaFreeAsync(take(4 * kMiB), stream_), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  ok(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+  ok(cudaFreeAsync(take(4 * kMiB), stream_));
+  ok(cudaStreamSynchronize(stream_));
   EXPECT_EQ(ask(pool, cudaMemPoolAttrUsedMemCurrent), 0U);
   EXPECT_EQ(ask(pool, cudaMemPoolAttrUsedMemHigh), 4 * kMiB);
   EXPECT_EQ(ask(pool, cudaMemPoolAttrReservedMemCurrent), 4 * kMiB);
   EXPECT_EQ(weir_standin_used(0), 4 * kMiB);
-  ASSERT_EQ(cudaFreeAsync(take(2 * kMiB), stream_), cudaSuccess);
+  ok(cudaFreeAsync(take(2 * kMiB), stream_));
   EXPECT_EQ(weir_standin_used(0), 4 * kMiB);
-  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
-  ASSERT_EQ(cudaMemPoolTrimTo(pool, 2 * kMiB), cudaSuccess);
+  ok(cudaStreamSynchronize(stream_));
+  ok(cudaMemPoolTrimTo(pool, 2 * kMiB));
   EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
-  ASSERT_EQ(cudaMemPoolTrimTo(pool, 0), cudaSuccess);
+  ok(cudaMemPoolTrimTo(pool, 0));
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
 
@@ -64,25 +63,25 @@ TEST_F(StandInPool, RunsOutAtTheDevicesSize) {
   unsigned char* memory = take(6 * kMiB);
   void* more = nullptr;
   EXPECT_EQ(cudaMallocAsync(&more, 3 * kMiB, stream_), cudaErrorMemoryAllocation);
-  EXPECT_EQ(cudaFree(memory), cudaSuccess);
-  EXPECT_EQ(cudaMallocAsync(&more, 3 * kMiB, stream_), cudaSuccess);
+  ok(cudaFree(memory));
+  ok(cudaMallocAsync(&more, 3 * kMiB, stream_));
 }
 
 TEST_F(StandInPool, ASynchronousFreeOfPooledMemoryDoesNotWait) {
   unsigned char* memory = take(512);
   unsigned char* other = make_memory();
   weir_standin_hold(stream_);
-  ASSERT_EQ(cudaMemsetAsync(other, 1, 512, stream_), cudaSuccess);
-  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  ok(cudaMemsetAsync(other, 1, 512, stream_));
+  ok(cudaFree(memory));
   EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
   weir_standin_release(stream_);
 }
 
 TEST_F(StandInPool, MemoryOfCudaMallocMayBeFreedInStreamOrder) {
   unsigned char* memory = make_memory(kMiB);
-  ASSERT_EQ(cudaMemsetAsync(memory, 1, kMiB, stream_), cudaSuccess);
-  ASSERT_EQ(cudaFreeAsync(memory, stream_), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, kMiB, stream_));
+  ok(cudaFreeAsync(memory, stream_));
+  ok(cudaStreamSynchronize(stream_));
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
 
@@ -92,16 +91,16 @@ TEST_F(StandInPool, OfTheUserIsCountedApart) {
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = 0;
   cudaMemPool_t pool = nullptr;
-  ASSERT_EQ(cudaMemPoolCreate(&pool, &properties), cudaSuccess);
+  ok(cudaMemPoolCreate(&pool, &properties));
   EXPECT_EQ(weir_standin_live().pools, 1U);
   void* memory = nullptr;
-  ASSERT_EQ(cudaMallocFromPoolAsync(&memory, kMiB, pool, stream_), cudaSuccess);
+  ok(cudaMallocFromPoolAsync(&memory, kMiB, pool, stream_));
   EXPECT_EQ(ask(pool, cudaMemPoolAttrUsedMemCurrent), kMiB);
   EXPECT_EQ(ask(default_pool(), cudaMemPoolAttrUsedMemCurrent), 0U);
-  ASSERT_EQ(cudaMemPoolDestroy(pool), cudaSuccess);
+  ok(cudaMemPoolDestroy(pool));
   EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
-  ASSERT_EQ(cudaFreeAsync(memory, stream_), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  ok(cudaFreeAsync(memory, stream_));
+  ok(cudaStreamSynchronize(stream_));
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(weir_standin_live().pools, 0U);
 }
@@ -111,10 +110,10 @@ TEST_F(StandInPool, IsTheOneThatWasSetForTheDevice) {
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location.type = cudaMemLocationTypeDevice;
   cudaMemPool_t own = nullptr;
-  ASSERT_EQ(cudaMemPoolCreate(&own, &properties), cudaSuccess);
-  ASSERT_EQ(cudaDeviceSetMemPool(0, own), cudaSuccess);
+  ok(cudaMemPoolCreate(&own, &properties));
+  ok(cudaDeviceSetMemPool(0, own));
   cudaMemPool_t current = nullptr;
-  ASSERT_EQ(cudaDeviceGetMemPool(&current, 0), cudaSuccess);
+  ok(cudaDeviceGetMemPool(&current, 0));
   EXPECT_EQ(current, own);
   (void)take(kMiB);
   EXPECT_EQ(ask(own, cudaMemPoolAttrUsedMemCurrent), kMiB);

@@ -79,18 +79,18 @@ TEST_F(StandInSharedOwner, LetsAnotherProcessReadAndWrite) {
   unsigned char* const memory = make_memory(kBytes);
   const cudaStream_t stream = make_stream();
   const cudaEvent_t event = make_event(cudaEventInterprocess | cudaEventDisableTiming);
-  ASSERT_EQ(cudaMemsetAsync(memory, 7, kBytes, stream), cudaSuccess);
-  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 7, kBytes, stream));
+  ok(cudaEventRecord(event, stream));
   cudaIpcMemHandle_t handle{};
-  ASSERT_EQ(cudaIpcGetMemHandle(&handle, memory), cudaSuccess);
+  ok(cudaIpcGetMemHandle(&handle, memory));
   cudaIpcEventHandle_t recorded{};
-  ASSERT_EQ(cudaIpcGetEventHandle(&recorded, event), cudaSuccess);
+  ok(cudaIpcGetEventHandle(&recorded, event));
   EXPECT_EQ(cudaIpcGetEventHandle(&recorded, make_event()), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(run_elsewhere("StandInSharedGuest.*", {std::string(kMemory) + "=" + to_text(handle),
                                                    std::string(kEvent) + "=" + to_text(recorded)}),
             0);
   EXPECT_TRUE(all_bytes(memory, 8, kBytes));
-  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+  ok(cudaFree(memory));
 }
 
 class StandInSharedGuest : public StandInShared {};
@@ -102,21 +102,20 @@ TEST_F(StandInSharedGuest, ReadsAndWritesWhatItOpens) {
   const auto handle = from_text<cudaIpcMemHandle_t>(memory_text);
   void* opened = nullptr;
   void* again = nullptr;
-  ASSERT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
-  ASSERT_EQ(cudaIpcOpenMemHandle(&again, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
+  ok(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess));
+  ok(cudaIpcOpenMemHandle(&again, handle, cudaIpcMemLazyEnablePeerAccess));
   EXPECT_EQ(again, opened);
   const cudaStream_t stream = make_stream();
   cudaEvent_t event = nullptr;
-  ASSERT_EQ(cudaIpcOpenEventHandle(&event, from_text<cudaIpcEventHandle_t>(event_text)),
-            cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaIpcOpenEventHandle(&event, from_text<cudaIpcEventHandle_t>(event_text)));
+  ok(cudaStreamWaitEvent(stream, event, 0));
+  ok(cudaStreamSynchronize(stream));
   EXPECT_TRUE(all_bytes(static_cast<unsigned char*>(opened), 7, kBytes));
-  ASSERT_EQ(cudaMemsetAsync(opened, 8, kBytes, stream), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaMemsetAsync(opened, 8, kBytes, stream));
+  ok(cudaStreamSynchronize(stream));
   EXPECT_EQ(cudaFree(opened), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
-  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
+  ok(cudaIpcCloseMemHandle(opened));
+  ok(cudaIpcCloseMemHandle(opened));
   EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaErrorInvalidValue);
 }
 

@@ -16,15 +16,14 @@ class StandInCapture : public StandIn {
  protected:
   static cudaStreamCaptureStatus status_of(cudaStream_t stream) {
     cudaStreamCaptureStatus status{};
-    EXPECT_EQ(cudaStreamIsCapturing(stream, &status), cudaSuccess);
+    ok(cudaStreamIsCapturing(stream, &status));
     return status;
   }
   /// The driver's number of its capture; 0 for none.
   static cuuint64_t number_of(cudaStream_t stream) {
     CUstreamCaptureStatus status{};
     cuuint64_t id = 0;
-    EXPECT_EQ(cuStreamGetCaptureInfo_v2(stream, &status, &id, nullptr, nullptr, nullptr),
-              CUDA_SUCCESS);
+    ok(cuStreamGetCaptureInfo_v2(stream, &status, &id, nullptr, nullptr, nullptr));
     return id;
   }
   static CUresult graph_of(cudaStream_t stream, CUgraph& graph) {
@@ -32,7 +31,7 @@ class StandInCapture : public StandIn {
     return cuStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph, nullptr, nullptr);
   }
   void begin(cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) {
-    ASSERT_EQ(cudaStreamBeginCapture(stream_, mode), cudaSuccess);
+    ok(cudaStreamBeginCapture(stream_, mode));
   }
   /// Ends the capture and returns its result.
   cudaError_t end() {
@@ -40,7 +39,7 @@ class StandInCapture : public StandIn {
     const cudaError_t error = cudaStreamEndCapture(stream_, &graph);
     EXPECT_EQ(error == cudaSuccess, graph != nullptr);
     if (graph != nullptr) {
-      EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+      ok(cudaGraphDestroy(graph));
     }
     return error;
   }
@@ -52,8 +51,8 @@ class StandInCapture : public StandIn {
 /// Relaxes the rules for the calling thread as long as it lives.
 class Relaxed {
  public:
-  Relaxed() { EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode_), cudaSuccess); }
-  ~Relaxed() { EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode_), cudaSuccess); }
+  Relaxed() { ok(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  ~Relaxed() { ok(cudaThreadExchangeStreamCaptureMode(&mode_)); }
   Relaxed(const Relaxed&) = delete;
   Relaxed& operator=(const Relaxed&) = delete;
 
@@ -64,27 +63,27 @@ class Relaxed {
 TEST_F(StandInCapture, RecordsWorkInsteadOfDoingIt) {
   begin();
   EXPECT_EQ(status_of(stream_), cudaStreamCaptureStatusActive);
-  ASSERT_EQ(cudaMemsetAsync(memory_, 9, 512, stream_), cudaSuccess);
+  ok(cudaMemsetAsync(memory_, 9, 512, stream_));
   cudaGraph_t graph = nullptr;
-  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  ok(cudaStreamEndCapture(stream_, &graph));
   EXPECT_EQ(status_of(stream_), cudaStreamCaptureStatusNone);
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ok(cudaDeviceSynchronize());
   EXPECT_TRUE(all_bytes(memory_, 0xA5));
   std::size_t nodes = 0;
-  ASSERT_EQ(cudaGraphGetNodes(graph, nullptr, &nodes), cudaSuccess);
+  ok(cudaGraphGetNodes(graph, nullptr, &nodes));
   EXPECT_EQ(nodes, 1U);
 
   cudaGraphExec_t exec = nullptr;
-  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
-  ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  ok(cudaGraphInstantiate(&exec, graph, 0));
+  ok(cudaGraphDestroy(graph));
   for (int i = 0; i < 2; ++i) {
-    ASSERT_EQ(cudaMemsetAsync(memory_, 1, 512, stream_), cudaSuccess);
-    ASSERT_EQ(cudaGraphLaunch(exec, stream_), cudaSuccess);
-    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    ok(cudaMemsetAsync(memory_, 1, 512, stream_));
+    ok(cudaGraphLaunch(exec, stream_));
+    ok(cudaStreamSynchronize(stream_));
     EXPECT_TRUE(all_bytes(memory_, 9));
   }
   EXPECT_EQ(weir_standin_live().graphs, 1U);
-  ASSERT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  ok(cudaGraphExecDestroy(exec));
   EXPECT_EQ(weir_standin_live().graphs, 0U);
 }
 
@@ -105,7 +104,7 @@ TEST_F(StandInCapture, OfGlobalModeForbidsUnsafeCallsOfThisThread) {
   begin();
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorStreamCaptureUnsupported);
   EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
-  EXPECT_EQ(cudaFree(memory_), cudaSuccess);
+  ok(cudaFree(memory_));
 }
 
 TEST_F(StandInCapture, OfGlobalModeForbidsThemToOtherThreadsToo) {
@@ -123,19 +122,19 @@ TEST_F(StandInCapture, LetsARelaxedThreadDoThem) {
   {
     const Relaxed relaxed;
     unsigned char* more = make_memory();
-    EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
-    EXPECT_EQ(cudaFree(more), cudaSuccess);
+    ok(cudaEventQuery(event));
+    ok(cudaFree(more));
   }
   std::thread([] {
     const Relaxed relaxed;
-    EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
+    ok(cudaFree(make_memory()));
   }).join();
-  EXPECT_EQ(end(), cudaSuccess);
+  ok(end());
 }
 
 TEST_F(StandInCapture, OfThreadLocalModeForbidsThemToItsThreadAlone) {
   begin(cudaStreamCaptureModeThreadLocal);
-  std::thread([] { EXPECT_EQ(cudaFree(make_memory()), cudaSuccess); }).join();
+  std::thread([] { ok(cudaFree(make_memory())); }).join();
   EXPECT_EQ(status_of(stream_), cudaStreamCaptureStatusActive);
   void* more = nullptr;
   EXPECT_EQ(cudaMalloc(&more, 1), cudaErrorStreamCaptureUnsupported);
@@ -144,8 +143,8 @@ TEST_F(StandInCapture, OfThreadLocalModeForbidsThemToItsThreadAlone) {
 
 TEST_F(StandInCapture, OfRelaxedModeForbidsThemToNobody) {
   begin(cudaStreamCaptureModeRelaxed);
-  EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
-  EXPECT_EQ(end(), cudaSuccess);
+  ok(cudaFree(make_memory()));
+  ok(end());
 }
 
 TEST_F(StandInCapture, IsBrokenByAskingForItsStream) {
@@ -165,17 +164,17 @@ TEST_F(StandInCapture, IsBrokenByAskingForItsEvent) {
   const Relaxed relaxed;
   cudaEvent_t event = make_event();
   begin();
-  ASSERT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
+  ok(cudaEventRecord(event, stream_));
   EXPECT_EQ(cudaEventQuery(event), cudaErrorCapturedEvent);
   EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(cudaEventSynchronize(event), cudaErrorCapturedEvent);
-  ASSERT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
-  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
+  ok(cudaEventRecord(event, stream_));
+  ok(cudaEventSynchronize(event));
 }
 
 TEST_F(StandInCapture, OfABlockingStreamKeepsTheLegacyStreamFromWork) {
   cudaStream_t blocking = make_stream(cudaStreamDefault);
-  ASSERT_EQ(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  ok(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed));
   cudaStreamCaptureStatus status{};
   EXPECT_EQ(cudaStreamIsCapturing(nullptr, &status), cudaErrorStreamCaptureImplicit);
   EXPECT_EQ(status_of(blocking), cudaStreamCaptureStatusActive);
@@ -183,7 +182,7 @@ TEST_F(StandInCapture, OfABlockingStreamKeepsTheLegacyStreamFromWork) {
   EXPECT_EQ(status_of(blocking), cudaStreamCaptureStatusInvalidated);
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
-  EXPECT_EQ(cudaMemsetAsync(memory_, 1, 512, nullptr), cudaSuccess);
+  ok(cudaMemsetAsync(memory_, 1, 512, nullptr));
 }
 
 TEST_F(StandInCapture, OfTheLegacyStreamIsRefused) {
@@ -196,13 +195,13 @@ TEST_F(StandInCapture, TakesInAStreamThatWaitsForIt) {
   cudaEvent_t forked = make_event();
   cudaEvent_t joined = make_event();
   begin();
-  ASSERT_EQ(cudaEventRecord(forked, stream_), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(other, forked, 0), cudaSuccess);
+  ok(cudaEventRecord(forked, stream_));
+  ok(cudaStreamWaitEvent(other, forked, 0));
   EXPECT_EQ(status_of(other), cudaStreamCaptureStatusActive);
-  ASSERT_EQ(cudaMemsetAsync(memory_, 2, 512, other), cudaSuccess);
-  ASSERT_EQ(cudaEventRecord(joined, other), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(stream_, joined, 0), cudaSuccess);
-  EXPECT_EQ(end(), cudaSuccess);
+  ok(cudaMemsetAsync(memory_, 2, 512, other));
+  ok(cudaEventRecord(joined, other));
+  ok(cudaStreamWaitEvent(stream_, joined, 0));
+  ok(end());
   EXPECT_EQ(status_of(other), cudaStreamCaptureStatusNone);
 }
 
@@ -210,17 +209,17 @@ TEST_F(StandInCapture, TakesInAStreamOfAnotherDevice) {
   weir_standin_set_devices(2);
   cudaEvent_t forked = make_event();
   begin();
-  ASSERT_EQ(cudaEventRecord(forked, stream_), cudaSuccess);
-  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ok(cudaEventRecord(forked, stream_));
+  ok(cudaSetDevice(1));
   cudaStream_t other = make_stream();
   cudaEvent_t joined = make_event();
-  ASSERT_EQ(cudaStreamWaitEvent(other, forked, 0), cudaSuccess);
+  ok(cudaStreamWaitEvent(other, forked, 0));
   EXPECT_EQ(status_of(other), cudaStreamCaptureStatusActive);
   EXPECT_EQ(number_of(other), number_of(stream_));
-  ASSERT_EQ(cudaMemsetAsync(memory_, 2, 512, other), cudaSuccess);
-  ASSERT_EQ(cudaEventRecord(joined, other), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(stream_, joined, 0), cudaSuccess);
-  EXPECT_EQ(end(), cudaSuccess);
+  ok(cudaMemsetAsync(memory_, 2, 512, other));
+  ok(cudaEventRecord(joined, other));
+  ok(cudaStreamWaitEvent(stream_, joined, 0));
+  ok(end());
   EXPECT_EQ(status_of(other), cudaStreamCaptureStatusNone);
 }
 
@@ -228,10 +227,10 @@ TEST_F(StandInCapture, IsBrokenByAskingForItsStreamOfAnotherDevice) {
   weir_standin_set_devices(2);
   cudaEvent_t forked = make_event();
   begin(cudaStreamCaptureModeRelaxed);
-  ASSERT_EQ(cudaEventRecord(forked, stream_), cudaSuccess);
-  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ok(cudaEventRecord(forked, stream_));
+  ok(cudaSetDevice(1));
   cudaStream_t other = make_stream();
-  ASSERT_EQ(cudaStreamWaitEvent(other, forked, 0), cudaSuccess);
+  ok(cudaStreamWaitEvent(other, forked, 0));
   EXPECT_EQ(cudaStreamQuery(other), cudaErrorStreamCaptureUnsupported);
   EXPECT_EQ(status_of(stream_), cudaStreamCaptureStatusInvalidated);
   EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
@@ -242,12 +241,12 @@ TEST_F(StandInCapture, HasANumberOfItsOwn) {
   begin();
   const cuuint64_t first = number_of(stream_);
   EXPECT_NE(first, 0U);
-  EXPECT_EQ(end(), cudaSuccess);
+  ok(end());
   EXPECT_EQ(number_of(stream_), 0U);
   begin();
   EXPECT_NE(number_of(stream_), first);
   EXPECT_NE(number_of(stream_), 0U);
-  EXPECT_EQ(end(), cudaSuccess);
+  ok(end());
 }
 
 TEST_F(StandInCapture, OfOneThatBrokeTellsNoNumber) {
@@ -261,23 +260,22 @@ TEST_F(StandInCapture, HasAGraphThatKeepsAnObjectUntilItsLastInstanceIsGone) {
   std::atomic<int> destroyed{0};
   begin();
   CUuserObject object = nullptr;
-  ASSERT_EQ(cuUserObjectCreate(
-                &object, &destroyed, [](void* data) { ++*static_cast<std::atomic<int>*>(data); }, 1,
-                CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
-            CUDA_SUCCESS);
+  ok(cuUserObjectCreate(
+      &object, &destroyed, [](void* data) { ++*static_cast<std::atomic<int>*>(data); }, 1,
+      CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   CUgraph captured = nullptr;
-  ASSERT_EQ(graph_of(stream_, captured), CUDA_SUCCESS);
-  ASSERT_EQ(cuGraphRetainUserObject(captured, object, 1, CU_GRAPH_USER_OBJECT_MOVE), CUDA_SUCCESS);
-  ASSERT_EQ(cudaMemsetAsync(memory_, 2, 512, stream_), cudaSuccess);
+  ok(graph_of(stream_, captured));
+  ok(cuGraphRetainUserObject(captured, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+  ok(cudaMemsetAsync(memory_, 2, 512, stream_));
   cudaGraph_t graph = nullptr;
-  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  ok(cudaStreamEndCapture(stream_, &graph));
   EXPECT_EQ(graph, captured);
   cudaGraphExec_t exec = nullptr;
-  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
-  ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  ok(cudaGraphInstantiate(&exec, graph, 0));
+  ok(cudaGraphDestroy(graph));
   weir_standin_hold(stream_);
-  ASSERT_EQ(cudaGraphLaunch(exec, stream_), cudaSuccess);
-  ASSERT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  ok(cudaGraphLaunch(exec, stream_));
+  ok(cudaGraphExecDestroy(exec));
   EXPECT_EQ(destroyed, 0);
   weir_standin_release(stream_);
   while (destroyed == 0) std::this_thread::yield();
@@ -289,19 +287,18 @@ TEST_F(StandInCapture, ThatFailsLetsGoOfItsGraphAndItsObjects) {
   std::atomic<int> destroyed{0};
   begin();
   CUuserObject object = nullptr;
-  ASSERT_EQ(cuUserObjectCreate(
-                &object, &destroyed, [](void* data) { ++*static_cast<std::atomic<int>*>(data); }, 2,
-                CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
-            CUDA_SUCCESS);
+  ok(cuUserObjectCreate(
+      &object, &destroyed, [](void* data) { ++*static_cast<std::atomic<int>*>(data); }, 2,
+      CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   CUgraph captured = nullptr;
-  ASSERT_EQ(graph_of(stream_, captured), CUDA_SUCCESS);
+  ok(graph_of(stream_, captured));
   EXPECT_EQ(cuGraphRetainUserObject(captured, object, 3, CU_GRAPH_USER_OBJECT_MOVE),
             CUDA_ERROR_INVALID_VALUE);
-  ASSERT_EQ(cuGraphRetainUserObject(captured, object, 1, CU_GRAPH_USER_OBJECT_MOVE), CUDA_SUCCESS);
+  ok(cuGraphRetainUserObject(captured, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
   EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorStreamCaptureUnsupported);
   EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(weir_standin_live().graphs, 0U);
-  ASSERT_EQ(cuUserObjectRelease(object, 1), CUDA_SUCCESS);
+  ok(cuUserObjectRelease(object, 1));
   while (destroyed == 0) std::this_thread::yield();
   EXPECT_EQ(cuUserObjectRelease(object, 1), CUDA_ERROR_INVALID_VALUE);
 }
@@ -311,11 +308,11 @@ TEST_F(StandInCapture, NeedsItsStreamsJoinedAtTheEnd) {
   cudaEvent_t forked = make_event();
   cudaEvent_t joined = make_event();
   begin();
-  ASSERT_EQ(cudaEventRecord(forked, stream_), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(other, forked, 0), cudaSuccess);
-  ASSERT_EQ(cudaEventRecord(joined, other), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(stream_, joined, 0), cudaSuccess);
-  ASSERT_EQ(cudaMemsetAsync(memory_, 2, 512, other), cudaSuccess);
+  ok(cudaEventRecord(forked, stream_));
+  ok(cudaStreamWaitEvent(other, forked, 0));
+  ok(cudaEventRecord(joined, other));
+  ok(cudaStreamWaitEvent(stream_, joined, 0));
+  ok(cudaMemsetAsync(memory_, 2, 512, other));
   EXPECT_EQ(end(), cudaErrorStreamCaptureUnjoined);
   EXPECT_EQ(status_of(other), cudaStreamCaptureStatusNone);
 }
@@ -323,7 +320,7 @@ TEST_F(StandInCapture, NeedsItsStreamsJoinedAtTheEnd) {
 TEST_F(StandInCapture, TakesInNoDependencyFromOutside) {
   cudaStream_t other = make_stream();
   cudaEvent_t event = make_event();
-  ASSERT_EQ(cudaEventRecord(event, other), cudaSuccess);
+  ok(cudaEventRecord(event, other));
   begin();
   EXPECT_EQ(cudaStreamWaitEvent(stream_, event, 0), cudaErrorStreamCaptureIsolation);
   EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
@@ -333,8 +330,8 @@ TEST_F(StandInCapture, DoesNotMergeWithAnother) {
   cudaStream_t other = make_stream();
   cudaEvent_t event = make_event();
   begin();
-  ASSERT_EQ(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal), cudaSuccess);
-  ASSERT_EQ(cudaEventRecord(event, other), cudaSuccess);
+  ok(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal));
+  ok(cudaEventRecord(event, other));
   EXPECT_EQ(cudaStreamWaitEvent(stream_, event, 0), cudaErrorStreamCaptureMerge);
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureInvalidated);
@@ -359,16 +356,16 @@ TEST_F(StandInCapture, EndsWhereAndByWhomItBegan) {
   std::thread([&] {
     EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureWrongThread);
   }).join();
-  ASSERT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(other, event, 0), cudaSuccess);
+  ok(cudaEventRecord(event, stream_));
+  ok(cudaStreamWaitEvent(other, event, 0));
   EXPECT_EQ(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureUnmatched);
   EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
 }
 
 TEST_F(StandInCapture, IsOverWhenItsStreamIsDestroyed) {
   begin();
-  ASSERT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
-  EXPECT_EQ(cudaFree(memory_), cudaSuccess);
+  ok(cudaStreamDestroy(stream_));
+  ok(cudaFree(memory_));
 }
 
 }  // namespace

@@ -12,21 +12,21 @@ class StandInEvent : public StandIn {};
 TEST_F(StandInEvent, NeverRecordedIsReadyAndHoldsNobodyUp) {
   cudaEvent_t event = make_event();
   cudaStream_t stream = make_stream();
-  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
-  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaSuccess);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaEventQuery(event));
+  ok(cudaEventSynchronize(event));
+  ok(cudaStreamWaitEvent(stream, event, 0));
+  ok(cudaStreamSynchronize(stream));
 }
 
 TEST_F(StandInEvent, IsReadyWhenTheStreamHasComeToIt) {
   cudaEvent_t event = make_event();
   cudaStream_t stream = make_stream();
   weir_standin_hold(stream);
-  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  ok(cudaEventRecord(event, stream));
   EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
   weir_standin_release(stream);
-  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
-  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  ok(cudaEventSynchronize(event));
+  ok(cudaEventQuery(event));
 }
 
 TEST_F(StandInEvent, OrdersAnotherStreamBehindItsRecord) {
@@ -35,13 +35,13 @@ TEST_F(StandInEvent, OrdersAnotherStreamBehindItsRecord) {
   cudaStream_t first = make_stream();
   cudaStream_t second = make_stream();
   weir_standin_hold(first);
-  ASSERT_EQ(cudaMemsetAsync(memory, 1, 512, first), cudaSuccess);
-  ASSERT_EQ(cudaEventRecord(event, first), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);
-  ASSERT_EQ(cudaMemsetAsync(memory, 2, 512, second), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, 512, first));
+  ok(cudaEventRecord(event, first));
+  ok(cudaStreamWaitEvent(second, event, 0));
+  ok(cudaMemsetAsync(memory, 2, 512, second));
   EXPECT_EQ(cudaStreamQuery(second), cudaErrorNotReady);
   weir_standin_release(first);
-  ASSERT_EQ(cudaStreamSynchronize(second), cudaSuccess);
+  ok(cudaStreamSynchronize(second));
   EXPECT_TRUE(all_bytes(memory, 2));
 }
 
@@ -50,11 +50,11 @@ TEST_F(StandInEvent, AWaitIsForTheRecordOfItsTime) {
   cudaStream_t quick = make_stream();
   cudaStream_t held = make_stream();
   cudaStream_t waiting = make_stream();
-  ASSERT_EQ(cudaEventRecord(event, quick), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(waiting, event, 0), cudaSuccess);
+  ok(cudaEventRecord(event, quick));
+  ok(cudaStreamWaitEvent(waiting, event, 0));
   weir_standin_hold(held);
-  ASSERT_EQ(cudaEventRecord(event, held), cudaSuccess);
-  EXPECT_EQ(cudaStreamSynchronize(waiting), cudaSuccess);
+  ok(cudaEventRecord(event, held));
+  ok(cudaStreamSynchronize(waiting));
   EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
   weir_standin_release(held);
 }
@@ -62,10 +62,10 @@ TEST_F(StandInEvent, AWaitIsForTheRecordOfItsTime) {
 TEST_F(StandInEvent, AnEarlierRecordDoesNotMakeALaterOneReady) {
   cudaEvent_t event = make_event();
   cudaStream_t stream = make_stream();
-  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
-  ASSERT_EQ(cudaEventSynchronize(event), cudaSuccess);
+  ok(cudaEventRecord(event, stream));
+  ok(cudaEventSynchronize(event));
   weir_standin_hold(stream);
-  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  ok(cudaEventRecord(event, stream));
   EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
   weir_standin_release(stream);
 }
@@ -75,32 +75,32 @@ TEST_F(StandInEvent, MayBeDestroyedWhileAStreamWaitsForIt) {
   cudaStream_t first = make_stream();
   cudaStream_t second = make_stream();
   weir_standin_hold(first);
-  ASSERT_EQ(cudaEventRecord(event, first), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);
-  ASSERT_EQ(cudaEventDestroy(event), cudaSuccess);
+  ok(cudaEventRecord(event, first));
+  ok(cudaStreamWaitEvent(second, event, 0));
+  ok(cudaEventDestroy(event));
   EXPECT_EQ(weir_standin_live().events, 0U);
   EXPECT_EQ(cudaEventQuery(event), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(cudaStreamQuery(second), cudaErrorNotReady);
   weir_standin_release(first);
-  EXPECT_EQ(cudaStreamSynchronize(second), cudaSuccess);
+  ok(cudaStreamSynchronize(second));
 }
 
 TEST_F(StandInEvent, OutlivesTheStreamOfItsRecord) {
   cudaEvent_t event = make_event();
   cudaStream_t stream = make_stream();
-  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
-  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
-  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
-  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  ok(cudaEventRecord(event, stream));
+  ok(cudaStreamDestroy(stream));
+  ok(cudaEventSynchronize(event));
+  ok(cudaEventQuery(event));
 }
 
 TEST_F(StandInEvent, WithoutTimingHasNoTime) {
   cudaEvent_t timed = make_event(cudaEventDefault);
   cudaEvent_t untimed = make_event(cudaEventDisableTiming);
   cudaStream_t stream = make_stream();
-  ASSERT_EQ(cudaEventRecord(timed, stream), cudaSuccess);
-  ASSERT_EQ(cudaEventRecord(untimed, stream), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaEventRecord(timed, stream));
+  ok(cudaEventRecord(untimed, stream));
+  ok(cudaStreamSynchronize(stream));
   float milliseconds = 0;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, timed, untimed), cudaErrorInvalidResourceHandle);
 }
@@ -111,13 +111,13 @@ TEST_F(StandInEvent, TimeNeedsBothRecordsToBeReached) {
   cudaStream_t stream = make_stream();
   float milliseconds = -1;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle);
-  ASSERT_EQ(cudaEventRecord(start, stream), cudaSuccess);
+  ok(cudaEventRecord(start, stream));
   weir_standin_hold(stream);
-  ASSERT_EQ(cudaEventRecord(end, stream), cudaSuccess);
+  ok(cudaEventRecord(end, stream));
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorNotReady);
   weir_standin_release(stream);
-  ASSERT_EQ(cudaEventSynchronize(end), cudaSuccess);
-  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaSuccess);
+  ok(cudaEventSynchronize(end));
+  ok(cudaEventElapsedTime(&milliseconds, start, end));
   EXPECT_GE(milliseconds, 0.0F);
 }
 

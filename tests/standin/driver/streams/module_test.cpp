@@ -11,18 +11,18 @@ class StandInModule : public StandIn {
  protected:
   /// A context that begins with the current settings.
   static void begin_again() {
-    ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
-    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    ok(cudaDeviceReset());
+    ok(cudaSetDevice(0));
   }
   static std::size_t free_bytes() {
     std::size_t free = 0;
-    EXPECT_EQ(cudaMemGetInfo(&free, nullptr), cudaSuccess);
+    ok(cudaMemGetInfo(&free, nullptr));
     return free;
   }
 
   void load_alone() const {
     CUmodule module = nullptr;
-    EXPECT_EQ(cuModuleLoadData(&module, &image_), CUDA_SUCCESS);
+    ok(cuModuleLoadData(&module, &image_));
   }
 
   const char image_ = 0;
@@ -35,17 +35,17 @@ TEST_F(StandInModule, OfNoneAContextTakesWhatWasSet) {
   begin_again();
   EXPECT_EQ(before - free_bytes(), 5 * kMiB);
   EXPECT_EQ(weir_standin_used(0), 5 * kMiB);
-  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  ok(cudaDeviceReset());
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
 
 TEST_F(StandInModule, AContextNeedsRoom) {
-  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  ok(cudaDeviceReset());
   weir_standin_set_memory(4 * kMiB);
   weir_standin_set_context_memory(5 * kMiB);
   EXPECT_EQ(cudaSetDevice(0), cudaErrorMemoryAllocation);
   weir_standin_set_context_memory(4 * kMiB);
-  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  ok(cudaSetDevice(0));
   EXPECT_EQ(free_bytes(), 0U);
 }
 
@@ -54,35 +54,35 @@ TEST_F(StandInModule, AReadyContextIsAsTheSettingsAreAfterAReset) {
   begin_again();
   weir_standin_reset();
   EXPECT_EQ(weir_standin_used(0), 0U);
-  EXPECT_EQ(cudaFree(make_memory()), cudaSuccess);
+  ok(cudaFree(make_memory()));
 }
 
 TEST_F(StandInModule, EachContextHasItsNumber) {
   unsigned long long first = 0;
   unsigned long long second = 0;
   CUcontext context = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxGetId(nullptr, &first), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxGetId(context, &second), CUDA_SUCCESS);
+  ok(cuCtxGetCurrent(&context));
+  ok(cuCtxGetId(nullptr, &first));
+  ok(cuCtxGetId(context, &second));
   EXPECT_EQ(first, second);
-  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  ok(cudaDeviceReset());
   EXPECT_EQ(cuCtxGetId(context, &second), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
-  ASSERT_EQ(cuCtxGetId(nullptr, &second), CUDA_SUCCESS);
+  ok(cudaSetDevice(0));
+  ok(cuCtxGetId(nullptr, &second));
   EXPECT_NE(first, second);
 }
 
 TEST_F(StandInModule, TakesWhatWasSetFromLoadToUnload) {
   weir_standin_set_module_memory(3 * kMiB);
   CUmodule modules[3] = {};
-  ASSERT_EQ(cuModuleLoadData(&modules[0], &image_), CUDA_SUCCESS);
-  ASSERT_EQ(cuModuleLoadDataEx(&modules[1], &image_, 0, nullptr, nullptr), CUDA_SUCCESS);
-  ASSERT_EQ(cuModuleLoadFatBinary(&modules[2], &image_), CUDA_SUCCESS);
+  ok(cuModuleLoadData(&modules[0], &image_));
+  ok(cuModuleLoadDataEx(&modules[1], &image_, 0, nullptr, nullptr));
+  ok(cuModuleLoadFatBinary(&modules[2], &image_));
   EXPECT_EQ(weir_standin_used(0), 9 * kMiB);
   EXPECT_EQ(weir_standin_live().modules, 3U);
   // The size of a loaded module does not change.
   weir_standin_set_module_memory(kMiB);
-  for (CUmodule module : modules) EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  for (CUmodule module : modules) ok(cuModuleUnload(module));
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(weir_standin_live().modules, 0U);
   EXPECT_EQ(cuModuleUnload(modules[0]), CUDA_ERROR_INVALID_HANDLE);
@@ -101,13 +101,11 @@ TEST_F(StandInModule, OfNoImageOrNoRoomIsRefused) {
 
 TEST_F(StandInModule, FromAFileIsOneToo) {
   CUmodule module = nullptr;
-  ASSERT_EQ(cuModuleLoad(&module, "/proc/self/exe"), CUDA_SUCCESS);
-  EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  ok(cuModuleLoad(&module, "/proc/self/exe"));
+  ok(cuModuleUnload(module));
   CUlibrary library = nullptr;
-  ASSERT_EQ(
-      cuLibraryLoadFromFile(&library, "/proc/self/exe", nullptr, nullptr, 0, nullptr, nullptr, 0),
-      CUDA_SUCCESS);
-  EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
+  ok(cuLibraryLoadFromFile(&library, "/proc/self/exe", nullptr, nullptr, 0, nullptr, nullptr, 0));
+  ok(cuLibraryUnload(library));
   EXPECT_EQ(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
 }
 
@@ -117,11 +115,10 @@ TEST_F(StandInModule, HasTheKernelsThatItIsAskedFor) {
       nullptr, "of_a_module", [](const WeirStandinLaunch*) { ++runs; }, nullptr, 0);
   CUmodule module = nullptr;
   CUfunction function = nullptr;
-  ASSERT_EQ(cuModuleLoadData(&module, &image_), CUDA_SUCCESS);
-  ASSERT_EQ(cuModuleGetFunction(&function, module, "of_a_module"), CUDA_SUCCESS);
-  EXPECT_EQ(cuLaunchCooperativeKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr),
-            CUDA_SUCCESS);
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ok(cuModuleLoadData(&module, &image_));
+  ok(cuModuleGetFunction(&function, module, "of_a_module"));
+  ok(cuLaunchCooperativeKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr));
+  ok(cudaDeviceSynchronize());
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(weir_standin_calls("cuLaunchKernel"), 1U);
   weir_standin_register_kernel(nullptr, "of_a_module", nullptr, nullptr, 0);
@@ -131,15 +128,14 @@ TEST_F(StandInModule, AndLibrariesGiveTheirMemoryBackWithTheContext) {
   weir_standin_set_module_memory(kMiB);
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
-  ASSERT_EQ(cuModuleLoadData(&module, &image_), CUDA_SUCCESS);
-  ASSERT_EQ(cuLibraryLoadData(&library, &image_, nullptr, nullptr, 0, nullptr, nullptr, 0),
-            CUDA_SUCCESS);
+  ok(cuModuleLoadData(&module, &image_));
+  ok(cuLibraryLoadData(&library, &image_, nullptr, nullptr, 0, nullptr, nullptr, 0));
   EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
   begin_again();
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
   // A library belongs to no context.
-  EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
+  ok(cuLibraryUnload(library));
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
 
@@ -148,8 +144,8 @@ TEST_F(StandInModule, LoadsWaitForEachOtherInsideWhereTheyAreToMeet) {
   weir_standin_set_loads_meet(2);
   const auto load = [&] {
     CUmodule module = nullptr;
-    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
-    EXPECT_EQ(cuModuleLoadData(&module, &image_), CUDA_SUCCESS);
+    ok(cudaSetDevice(0));
+    ok(cuModuleLoadData(&module, &image_));
     EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
   };
   std::thread other(load);

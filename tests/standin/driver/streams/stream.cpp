@@ -1,9 +1,7 @@
-#include "tests/standin/driver/streams/stream.hpp"
-
 #include <algorithm>
 
 #include "tests/standin/driver/memory/memory.hpp"
-#include "tests/standin/driver/streams/capture.hpp"
+#include "tests/standin/driver/streams/streams.hpp"
 
 namespace weir::standin {
 namespace {
@@ -138,6 +136,12 @@ std::shared_ptr<Stream> find_stream(Call& call, CUstream handle) {
   return found == nullptr ? nullptr : *found;
 }
 
+std::shared_ptr<Stream> get_stream(Call& call, CUstream handle) {
+  std::shared_ptr<Stream> found = find_stream(call, handle);
+  require(found != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  return found;
+}
+
 void enqueue(const std::shared_ptr<Stream>& stream, Operation operation) {
   Context& context = *stream->context;
   if (stream == context.legacy) {
@@ -154,19 +158,13 @@ void enqueue(const std::shared_ptr<Stream>& stream, Operation operation) {
   stream->work.notify_all();
 }
 
-CUresult submit(Call& call, const std::shared_ptr<Stream>& stream, Operation operation,
-                bool* captured) {
-  const CUresult refused = check_implicit(call, *stream);
-  if (refused != CUDA_SUCCESS) return refused;
-  if (captured != nullptr) *captured = stream->capture != nullptr;
-  if (!stream->capture) {
-    enqueue(stream, std::move(operation));
-    return CUDA_SUCCESS;
-  }
-  return add_to_capture(*stream, {.work = std::move(operation.work),
-                                  .is_kernel = operation.is_kernel,
-                                  .is_host_function = operation.is_host_function,
-                                  .touches = std::move(operation.touches)});
+void submit(Call& call, const std::shared_ptr<Stream>& stream, Operation operation) {
+  check_implicit(call, *stream);
+  if (!stream->capture) return enqueue(stream, std::move(operation));
+  add_to_capture(*stream, {.work = std::move(operation.work),
+                           .is_kernel = operation.is_kernel,
+                           .is_host_function = operation.is_host_function,
+                           .touches = std::move(operation.touches)});
 }
 
 std::vector<Point> points_of(const std::shared_ptr<Stream>& stream) {
@@ -212,3 +210,137 @@ void wait_for_device(Call& call, Device& device) {
 }
 
 }  // namespace weir::standin
+
+namespace {
+
+using namespace weir::standin;
+
+CUresult create_stream(const char* name, CUstream* handle, unsigned int flags, int priority) {
+  return api(name, Needs::kContext, [&](Call& call) {
+    require(handle != nullptr && flags <= CU_STREAM_NON_BLOCKING);
+    const std::shared_ptr<Stream> stream = make_stream(*call.context, flags, priority);
+    *handle = stream->handle = call.driver.streams.add(stream);
+  });
+}
+
+/// A query of a stream, which a capture forbids.
+template <typename Body>
+CUresult ask_stream(const char* name, CUstream handle, Body body) {
+  return api(name, Needs::kCanCapture, [&](Call& call) {
+    const std::shared_ptr<Stream> stream = get_stream(call, handle);
+    refuse_capturing(*stream);
+    check_implicit(call, *stream);
+    return body(call, stream);
+  });
+}
+
+template <typename T, typename Get>
+CUresult stream_property(const char* name, CUstream handle, T* out, Get get) {
+  return api(name, Needs::kContext, [&](Call& call) {
+    const std::shared_ptr<Stream> stream = get_stream(call, handle);
+    given(out) = get(*stream);
+  });
+}
+
+/// As work of the program, which may not call CUDA.
+template <typename F, typename... A>
+void run_on_host(F function, A... arguments) {
+  this_thread().in_host_function = true;
+  function(arguments...);
+  this_thread().in_host_function = false;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
+  return create_stream("cuStreamCreate", stream, flags, 0);
+}
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+  return create_stream("cuStreamCreateWithPriority", stream, flags, priority);
+}
+
+CUresult cuStreamDestroy_v2(CUstream handle) {
+  return api("cuStreamDestroy", Needs::kContext, [&](Call& call) {
+    const std::shared_ptr<Stream> stream =
+        call.driver.streams.get(handle, CUDA_ERROR_INVALID_HANDLE);
+    leave_capture(call.driver, *stream);
+    call.driver.streams.remove(handle);
+    close_stream(*stream);
+  });
+}
+
+CUresult cuStreamSynchronize(CUstream handle) {
+  return ask_stream("cuStreamSynchronize", handle, [](Call& call, const auto& stream) {
+    wait_for(call, points_of(stream));
+    trim_pools(call.driver, *call.context->device);
+    return stream->context->broken;
+  });
+}
+WEIR_PTSZ(cuStreamSynchronize, (CUstream stream), stream)
+
+CUresult cuStreamQuery(CUstream handle) {
+  return ask_stream("cuStreamQuery", handle, [](Call& /*call*/, const auto& stream) {
+    return is_idle(*stream) ? stream->context->broken : CUDA_ERROR_NOT_READY;
+  });
+}
+WEIR_PTSZ(cuStreamQuery, (CUstream stream), stream)
+
+CUresult cuStreamGetFlags(CUstream handle, unsigned int* flags) {
+  return stream_property("cuStreamGetFlags", handle, flags,
+                         [](const Stream& stream) { return stream.flags; });
+}
+WEIR_PTSZ(cuStreamGetFlags, (CUstream stream, unsigned int* flags), stream, flags)
+
+CUresult cuStreamGetPriority(CUstream handle, int* priority) {
+  return stream_property("cuStreamGetPriority", handle, priority,
+                         [](const Stream& stream) { return stream.priority; });
+}
+WEIR_PTSZ(cuStreamGetPriority, (CUstream stream, int* priority), stream, priority)
+
+/// A handle is never used again here, so it is its own id.
+CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
+  return stream_property("cuStreamGetId", handle, id, [](const Stream& stream) {
+    return reinterpret_cast<std::uintptr_t>(stream.handle);
+  });
+}
+WEIR_PTSZ(cuStreamGetId, (CUstream stream, unsigned long long* id), stream, id)
+
+CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
+  return stream_property("cuStreamGetCtx", handle, context,
+                         [](const Stream& stream) { return stream.context->handle; });
+}
+WEIR_PTSZ(cuStreamGetCtx, (CUstream stream, CUcontext* context), stream, context)
+
+CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
+  // XLA's own threads call it without a current context: a created stream has one.
+  const bool of_context =
+      handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+  return api("cuLaunchHostFunc", of_context ? Needs::kContext : Needs::kDriver, [&](Call& call) {
+    require(function != nullptr);
+    const std::shared_ptr<Stream> stream = get_stream(call, handle);
+    call.context = stream->context;
+    pass(call.context->broken);
+    submit(call, stream, {.work = [=] { run_on_host(function, data); }, .is_host_function = true});
+  });
+}
+WEIR_PTSZ(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void* data), stream, function,
+          data)
+
+CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void* data,
+                             unsigned int flags) {
+  return api("cuStreamAddCallback", Needs::kContext, [&](Call& call) {
+    require(function != nullptr && flags == 0);
+    const std::shared_ptr<Stream> stream = get_stream(call, handle);
+    refuse_capturing(*stream);
+    submit(call, stream,
+           {.report = [=](CUresult state) { run_on_host(function, handle, state, data); },
+            .is_host_function = true});
+  });
+}
+WEIR_PTSZ(cuStreamAddCallback,
+          (CUstream stream, CUstreamCallback function, void* data, unsigned int flags), stream,
+          function, data, flags)
+
+}  // extern "C"

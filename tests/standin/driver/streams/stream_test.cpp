@@ -14,14 +14,14 @@ TEST_F(StandInStream, RunsWorkLate) {
   unsigned char* memory = make_memory();
   cudaStream_t stream = make_stream();
   weir_standin_hold(stream);
-  ASSERT_EQ(cudaMemsetAsync(memory, 7, 512, stream), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 7, 512, stream));
   EXPECT_FALSE(all_bytes(memory, 7));
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
   EXPECT_EQ(weir_standin_pending(stream), 1U);
   weir_standin_release(stream);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaStreamSynchronize(stream));
   EXPECT_TRUE(all_bytes(memory, 7));
-  EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+  ok(cudaStreamQuery(stream));
   EXPECT_EQ(weir_standin_pending(stream), 0U);
 }
 
@@ -35,16 +35,15 @@ TEST_F(StandInStream, KeepsItsOrder) {
   std::vector<Step> steps;
   for (int i = 0; i < 100; ++i) steps.push_back({&order, i});
   for (Step& step : steps) {
-    ASSERT_EQ(cudaLaunchHostFunc(
-                  stream,
-                  [](void* data) {
-                    const auto* now = static_cast<Step*>(data);
-                    now->order->push_back(now->number);
-                  },
-                  &step),
-              cudaSuccess);
+    ok(cudaLaunchHostFunc(
+        stream,
+        [](void* data) {
+          const auto* now = static_cast<Step*>(data);
+          now->order->push_back(now->number);
+        },
+        &step));
   }
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaStreamSynchronize(stream));
   ASSERT_EQ(order.size(), 100U);
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
@@ -54,9 +53,9 @@ TEST_F(StandInStream, DoesNotWaitForAnother) {
   cudaStream_t held = make_stream();
   cudaStream_t other = make_stream();
   weir_standin_hold(held);
-  ASSERT_EQ(cudaMemsetAsync(memory, 1, 256, held), cudaSuccess);
-  ASSERT_EQ(cudaMemsetAsync(memory + 256, 2, 256, other), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(other), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, 256, held));
+  ok(cudaMemsetAsync(memory + 256, 2, 256, other));
+  ok(cudaStreamSynchronize(other));
   EXPECT_TRUE(all_bytes(memory + 256, 2, 256));
   EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
   weir_standin_release(held);
@@ -67,13 +66,13 @@ TEST_F(StandInStream, IsHeldWithAllOthers) {
   unsigned char* memory = make_memory();
   weir_standin_hold(weir_standin_all_streams());
   cudaStream_t later = make_stream();
-  ASSERT_EQ(cudaMemsetAsync(memory, 1, 256, stream), cudaSuccess);
-  ASSERT_EQ(cudaMemsetAsync(memory + 256, 2, 256, later), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, 256, stream));
+  ok(cudaMemsetAsync(memory + 256, 2, 256, later));
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
   EXPECT_EQ(cudaStreamQuery(later), cudaErrorNotReady);
   EXPECT_EQ(weir_standin_pending(weir_standin_all_streams()), 2U);
   weir_standin_release(weir_standin_all_streams());
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ok(cudaDeviceSynchronize());
   EXPECT_EQ(weir_standin_pending(weir_standin_all_streams()), 0U);
 }
 
@@ -81,17 +80,17 @@ TEST_F(StandInStream, EndsItsWorkWhenDestroyed) {
   unsigned char* memory = make_memory();
   cudaStream_t stream = make_stream();
   weir_standin_hold(stream);
-  ASSERT_EQ(cudaMemsetAsync(memory, 7, 512, stream), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 7, 512, stream));
   weir_standin_release(stream);
-  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  ok(cudaStreamDestroy(stream));
   EXPECT_EQ(weir_standin_live().streams, 0U);
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ok(cudaDeviceSynchronize());
   EXPECT_TRUE(all_bytes(memory, 7));
 }
 
 TEST_F(StandInStream, IsUnknownOnceDestroyed) {
   cudaStream_t stream = make_stream();
-  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  ok(cudaStreamDestroy(stream));
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
 }
@@ -100,11 +99,11 @@ TEST_F(StandInStream, OfTheLegacyKindWaitsForBlockingStreams) {
   unsigned char* memory = make_memory();
   cudaStream_t blocking = make_stream(cudaStreamDefault);
   weir_standin_hold(blocking);
-  ASSERT_EQ(cudaMemsetAsync(memory, 1, 512, blocking), cudaSuccess);
-  ASSERT_EQ(cudaMemsetAsync(memory, 2, 512, nullptr), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, 512, blocking));
+  ok(cudaMemsetAsync(memory, 2, 512, nullptr));
   EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
   weir_standin_release(blocking);
-  ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  ok(cudaStreamSynchronize(nullptr));
   EXPECT_TRUE(all_bytes(memory, 2));
 }
 
@@ -112,11 +111,11 @@ TEST_F(StandInStream, OfTheBlockingKindWaitsForTheLegacyOne) {
   unsigned char* memory = make_memory();
   cudaStream_t blocking = make_stream(cudaStreamDefault);
   weir_standin_hold(cudaStreamLegacy);
-  ASSERT_EQ(cudaMemsetAsync(memory, 1, 512, cudaStreamLegacy), cudaSuccess);
-  ASSERT_EQ(cudaMemsetAsync(memory, 2, 512, blocking), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, 512, cudaStreamLegacy));
+  ok(cudaMemsetAsync(memory, 2, 512, blocking));
   EXPECT_EQ(cudaStreamQuery(blocking), cudaErrorNotReady);
   weir_standin_release(cudaStreamLegacy);
-  ASSERT_EQ(cudaStreamSynchronize(blocking), cudaSuccess);
+  ok(cudaStreamSynchronize(blocking));
   EXPECT_TRUE(all_bytes(memory, 2));
 }
 
@@ -124,9 +123,9 @@ TEST_F(StandInStream, OfTheNonBlockingKindWaitsForNone) {
   unsigned char* memory = make_memory();
   cudaStream_t stream = make_stream(cudaStreamNonBlocking);
   weir_standin_hold(nullptr);
-  ASSERT_EQ(cudaMemsetAsync(memory, 1, 256, nullptr), cudaSuccess);
-  ASSERT_EQ(cudaMemsetAsync(memory + 256, 2, 256, stream), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, 256, nullptr));
+  ok(cudaMemsetAsync(memory + 256, 2, 256, stream));
+  ok(cudaStreamSynchronize(stream));
   EXPECT_TRUE(all_bytes(memory + 256, 2, 256));
   weir_standin_release(nullptr);
 }
@@ -134,10 +133,10 @@ TEST_F(StandInStream, OfTheNonBlockingKindWaitsForNone) {
 TEST_F(StandInStream, IsEachThreadsOwnWhenPerThread) {
   unsigned char* memory = make_memory();
   weir_standin_hold(cudaStreamPerThread);
-  ASSERT_EQ(cudaMemsetAsync(memory, 1, 256, cudaStreamPerThread), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, 256, cudaStreamPerThread));
   std::thread([&] {
-    EXPECT_EQ(cudaMemsetAsync(memory + 256, 2, 256, cudaStreamPerThread), cudaSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+    ok(cudaMemsetAsync(memory + 256, 2, 256, cudaStreamPerThread));
+    ok(cudaStreamSynchronize(cudaStreamPerThread));
     EXPECT_TRUE(all_bytes(memory + 256, 2, 256));
   }).join();
   EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaErrorNotReady);
@@ -146,11 +145,11 @@ TEST_F(StandInStream, IsEachThreadsOwnWhenPerThread) {
 
 TEST_F(StandInStream, TellsItsFlagsAndPriority) {
   cudaStream_t stream = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -3), cudaSuccess);
+  ok(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -3));
   unsigned flags = 0;
   int priority = 0;
-  EXPECT_EQ(cudaStreamGetFlags(stream, &flags), cudaSuccess);
-  EXPECT_EQ(cudaStreamGetPriority(stream, &priority), cudaSuccess);
+  ok(cudaStreamGetFlags(stream, &flags));
+  ok(cudaStreamGetPriority(stream, &priority));
   EXPECT_EQ(flags, static_cast<unsigned>(cudaStreamNonBlocking));
   EXPECT_EQ(priority, -3);
 }
@@ -158,15 +157,14 @@ TEST_F(StandInStream, TellsItsFlagsAndPriority) {
 TEST_F(StandInStream, HostFunctionsMayNotCallCuda) {
   cudaStream_t stream = make_stream();
   cudaError_t seen = cudaSuccess;
-  ASSERT_EQ(cudaLaunchHostFunc(
-                stream,
-                [](void* data) {
-                  void* memory = nullptr;
-                  *static_cast<cudaError_t*>(data) = cudaMalloc(&memory, 1);
-                },
-                &seen),
-            cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaLaunchHostFunc(
+      stream,
+      [](void* data) {
+        void* memory = nullptr;
+        *static_cast<cudaError_t*>(data) = cudaMalloc(&memory, 1);
+      },
+      &seen));
+  ok(cudaStreamSynchronize(stream));
   EXPECT_EQ(seen, cudaErrorNotPermitted);
 }
 
@@ -175,10 +173,10 @@ TEST_F(StandInStream, HostFunctionsOfAStreamNeedNoCurrentContext) {
   bool ran = false;
   std::thread([&] {
     const auto run = [](void* data) { *static_cast<bool*>(data) = true; };
-    EXPECT_EQ(cuLaunchHostFunc(stream, run, &ran), CUDA_SUCCESS);
+    ok(cuLaunchHostFunc(stream, run, &ran));
     EXPECT_EQ(cuLaunchHostFunc(nullptr, run, &ran), CUDA_ERROR_INVALID_CONTEXT);
   }).join();
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaStreamSynchronize(stream));
   EXPECT_TRUE(ran);
 }
 
@@ -192,16 +190,16 @@ TEST_F(StandInStream, CallbacksRunInOrderAndMayNotCallCuda) {
   unsigned char* memory = make_memory();
   cudaStream_t stream = make_stream();
   weir_standin_hold(stream);
-  ASSERT_EQ(cudaMemsetAsync(memory, 1, 512, stream), cudaSuccess);
+  ok(cudaMemsetAsync(memory, 1, 512, stream));
   const auto callback = [](cudaStream_t of, cudaError_t state, void* data) {
     auto* out = static_cast<Seen*>(data);
     void* more = nullptr;
     *out = {std::this_thread::get_id(), of, state, cudaMalloc(&more, 1)};
   };
-  ASSERT_EQ(cudaStreamAddCallback(stream, callback, &seen, 0), cudaSuccess);
+  ok(cudaStreamAddCallback(stream, callback, &seen, 0));
   EXPECT_EQ(weir_standin_pending(stream), 2U);
   weir_standin_release(stream);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaStreamSynchronize(stream));
   EXPECT_NE(seen.thread, std::this_thread::get_id());
   EXPECT_EQ(seen.stream, stream);
   EXPECT_EQ(seen.state, cudaSuccess);
@@ -217,19 +215,15 @@ TEST_F(StandInStream, CallbacksAreToldOfABrokenContext) {
   weir_standin_fail_kernel(1, CUDA_ERROR_LAUNCH_FAILED);
   cudaStream_t stream = make_stream();
   weir_standin_hold(stream);
-  ASSERT_EQ(cudaLaunchKernel(&kKernel, dim3(1), dim3(1), nullptr, 0, stream), cudaSuccess);
+  ok(cudaLaunchKernel(&kKernel, dim3(1), dim3(1), nullptr, 0, stream));
   bool hosted = false;
   cudaError_t seen = cudaSuccess;
-  ASSERT_EQ(cudaLaunchHostFunc(
-                stream, [](void* data) { *static_cast<bool*>(data) = true; }, &hosted),
-            cudaSuccess);
-  ASSERT_EQ(cudaStreamAddCallback(
-                stream,
-                [](cudaStream_t, cudaError_t state, void* data) {
-                  *static_cast<cudaError_t*>(data) = state;
-                },
-                &seen, 0),
-            cudaSuccess);
+  ok(cudaLaunchHostFunc(
+      stream, [](void* data) { *static_cast<bool*>(data) = true; }, &hosted));
+  ok(cudaStreamAddCallback(
+      stream,
+      [](cudaStream_t, cudaError_t state, void* data) { *static_cast<cudaError_t*>(data) = state; },
+      &seen, 0));
   weir_standin_release(stream);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
   // Nobody waits for a broken context: it may be refused before the callback has run.
@@ -246,14 +240,13 @@ TEST_F(StandInStream, TakesWorkOfManyThreads) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int j = 0; j < 100; ++j) {
-        EXPECT_EQ(cudaLaunchHostFunc(
-                      stream, [](void* data) { ++*static_cast<std::size_t*>(data); }, &count),
-                  cudaSuccess);
+        ok(cudaLaunchHostFunc(
+            stream, [](void* data) { ++*static_cast<std::size_t*>(data); }, &count));
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaStreamSynchronize(stream));
   EXPECT_EQ(count, 400U);
 }
 
@@ -262,11 +255,11 @@ TEST_F(StandInStream, IsSlowOnDemand) {
   cudaEvent_t start = make_event(cudaEventDefault);
   cudaEvent_t end = make_event(cudaEventDefault);
   weir_standin_delay(stream, 2'000'000);
-  ASSERT_EQ(cudaEventRecord(start, stream), cudaSuccess);
-  ASSERT_EQ(cudaEventRecord(end, stream), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ok(cudaEventRecord(start, stream));
+  ok(cudaEventRecord(end, stream));
+  ok(cudaStreamSynchronize(stream));
   float milliseconds = 0;
-  ASSERT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaSuccess);
+  ok(cudaEventElapsedTime(&milliseconds, start, end));
   EXPECT_GE(milliseconds, 2.0F);
 }
 

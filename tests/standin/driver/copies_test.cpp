@@ -1,0 +1,227 @@
+// Copies and sets: what they wait for, and what they refuse.
+
+#include <numeric>
+#include <vector>
+
+#include "tests/standin/fixture.hpp"
+
+namespace weir::standin::testing {
+namespace {
+
+class StandInCopy : public StandIn {};
+
+TEST_F(StandInCopy, GoesThereAndBack) {
+  std::vector<unsigned char> out(512);
+  std::iota(out.begin(), out.end(), static_cast<unsigned char>(0));
+  std::vector<unsigned char> in(512);
+  unsigned char* first = make_memory();
+  unsigned char* second = make_memory();
+  ok(cudaMemcpy(first, out.data(), 512, cudaMemcpyHostToDevice));
+  ok(cudaMemcpy(second, first, 512, cudaMemcpyDeviceToDevice));
+  ok(cudaMemcpy(in.data(), second, 512, cudaMemcpyDeviceToHost));
+  EXPECT_EQ(in, out);
+  std::vector<unsigned char> again(512);
+  ok(cudaMemcpy(again.data(), second, 512, cudaMemcpyDefault));
+  EXPECT_EQ(again, out);
+}
+
+TEST_F(StandInCopy, FromPinnedMemoryReadsLate) {
+  unsigned char* memory = make_memory();
+  unsigned char* pinned = make_pinned();
+  cudaStream_t stream = make_stream();
+  weir_standin_hold(stream);
+  std::fill_n(pinned, 512, static_cast<unsigned char>(1));
+  ok(cudaMemcpyAsync(memory, pinned, 512, cudaMemcpyHostToDevice, stream));
+  std::fill_n(pinned, 512, static_cast<unsigned char>(2));
+  weir_standin_release(stream);
+  ok(cudaStreamSynchronize(stream));
+  EXPECT_TRUE(all_bytes(memory, 2));
+}
+
+TEST_F(StandInCopy, FromPageableMemoryReadsAtOnce) {
+  unsigned char* memory = make_memory();
+  std::vector<unsigned char> pageable(512, 1);
+  cudaStream_t stream = make_stream();
+  weir_standin_hold(stream);
+  ok(cudaMemcpyAsync(memory, pageable.data(), 512, cudaMemcpyHostToDevice, stream));
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  std::fill(pageable.begin(), pageable.end(), static_cast<unsigned char>(2));
+  weir_standin_release(stream);
+  ok(cudaStreamSynchronize(stream));
+  EXPECT_TRUE(all_bytes(memory, 1));
+}
+
+TEST_F(StandInCopy, ToPageableMemoryIsDoneWhenItReturns) {
+  unsigned char* memory = make_memory();
+  std::vector<unsigned char> pageable(512);
+  cudaStream_t stream = make_stream();
+  ok(cudaMemsetAsync(memory, 3, 512, stream));
+  ok(cudaMemcpyAsync(pageable.data(), memory, 512, cudaMemcpyDeviceToHost, stream));
+  EXPECT_TRUE(all_bytes(pageable.data(), 3));
+}
+
+TEST_F(StandInCopy, ToPinnedMemoryIsNot) {
+  unsigned char* memory = make_memory();
+  unsigned char* pinned = make_pinned();
+  cudaStream_t stream = make_stream();
+  weir_standin_hold(stream);
+  ok(cudaMemcpyAsync(pinned, memory, 512, cudaMemcpyDeviceToHost, stream));
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  weir_standin_release(stream);
+  ok(cudaStreamSynchronize(stream));
+  EXPECT_TRUE(all_bytes(pinned, 0xA5));
+}
+
+TEST_F(StandInCopy, BeyondTheEndOfABlockIsRefused) {
+  unsigned char* memory = make_memory(1000);
+  std::vector<unsigned char> host(2000);
+  EXPECT_EQ(cudaMemcpy(memory, host.data(), 1001, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(memory + 500, host.data(), 501, cudaMemcpyHostToDevice),
+            cudaErrorInvalidValue);
+  ok(cudaMemcpy(memory + 500, host.data(), 500, cudaMemcpyHostToDevice));
+  EXPECT_EQ(cudaMemset(memory, 0, 1001), cudaErrorInvalidValue);
+  ok(cudaMemset(memory, 0, 1000));
+}
+
+TEST_F(StandInCopy, InTheWrongDirectionIsRefused) {
+  unsigned char* memory = make_memory();
+  std::vector<unsigned char> host(512);
+  EXPECT_EQ(cudaMemcpy(host.data(), memory, 512, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(memory, host.data(), 512, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemset(host.data(), 0, 512), cudaErrorInvalidValue);
+}
+
+TEST_F(StandInCopy, OfFreedMemoryIsRefused) {
+  unsigned char* memory = make_memory();
+  unsigned char* other = make_memory();
+  ok(cudaFree(memory));
+  EXPECT_EQ(cudaMemcpy(other, memory, 512, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
+}
+
+TEST_F(StandInCopy, OfRowsLeavesWhatIsBetweenThem) {
+  std::vector<unsigned char> out(4 * 100, 7);
+  unsigned char* memory = make_memory(1024);
+  cudaStream_t stream = make_stream();
+  ok(cudaMemsetAsync(memory, 1, 1024, stream));
+  ok(cudaMemcpy2DAsync(memory, 256, out.data(), 100, 90, 4, cudaMemcpyHostToDevice, stream));
+  std::fill(out.begin(), out.end(), static_cast<unsigned char>(0));
+  ok(cudaMemcpy2DAsync(out.data(), 100, memory, 256, 90, 4, cudaMemcpyDefault, stream));
+  for (std::size_t row = 0; row < 4; ++row) {
+    EXPECT_TRUE(all_bytes(memory + row * 256, 7, 90));
+    EXPECT_TRUE(all_bytes(memory + row * 256 + 90, 1, 166));
+    EXPECT_TRUE(all_bytes(out.data() + row * 100, 7, 90));
+    EXPECT_TRUE(all_bytes(out.data() + row * 100 + 90, 0, 10));
+  }
+}
+
+TEST_F(StandInCopy, OfRowsThatDoNotFitIsRefused) {
+  unsigned char* memory = make_memory(1000);
+  unsigned char* other = make_memory(1000);
+  const auto copy = [&](std::size_t to_pitch, std::size_t from_pitch, std::size_t width,
+                        std::size_t height) {
+    return cudaMemcpy2DAsync(memory, to_pitch, other, from_pitch, width, height,
+                             cudaMemcpyDeviceToDevice, nullptr);
+  };
+  ok(copy(250, 250, 250, 4));
+  ok(copy(300, 250, 100, 4));
+  EXPECT_EQ(copy(300, 250, 101, 4), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(250, 250, 250, 5), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(100, 250, 101, 2), cudaErrorInvalidValue);
+  ok(copy(250, 250, 250, 0));
+  CUDA_MEMCPY2D of_array{};
+  of_array.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  of_array.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  EXPECT_EQ(cuMemcpy2DAsync_v2(&of_array, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_F(StandInCopy, OfRowsBeginsWhereItIsTold) {
+  unsigned char* memory = make_memory(1024);
+  unsigned char* other = make_memory(1024);
+  ok(cudaMemset(memory, 1, 1024));
+  ok(cudaMemset(other, 2, 1024));
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = reinterpret_cast<CUdeviceptr>(other);
+  copy.dstDevice = reinterpret_cast<CUdeviceptr>(memory);
+  copy.srcPitch = copy.dstPitch = 256;
+  copy.dstXInBytes = 10;
+  copy.dstY = 1;
+  copy.WidthInBytes = 20;
+  copy.Height = 1;
+  ok(cuMemcpy2D_v2(&copy));
+  ok(cudaDeviceSynchronize());
+  EXPECT_TRUE(all_bytes(memory, 1, 266));
+  EXPECT_TRUE(all_bytes(memory + 266, 2, 20));
+  EXPECT_TRUE(all_bytes(memory + 286, 1, 1024 - 286));
+}
+
+TEST_F(StandInCopy, OfHalfWordsSetsHalfWords) {
+  unsigned char* memory = make_memory();
+  const auto address = reinterpret_cast<CUdeviceptr>(memory);
+  cudaStream_t stream = make_stream();
+  weir_standin_hold(stream);
+  ok(cuMemsetD16Async(address, 0x0102, 256, stream));
+  EXPECT_TRUE(all_bytes(memory, 0xA5));
+  weir_standin_release(stream);
+  ok(cudaDeviceSynchronize());
+  EXPECT_EQ(*reinterpret_cast<unsigned short*>(memory + 510), 0x0102U);
+  EXPECT_EQ(cuMemsetD16_v2(address + 1, 0, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemsetD16_v2(address, 0, 257), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(StandInCopy, OfWordsSetsWords) {
+  unsigned char* memory = make_memory();
+  const auto address = reinterpret_cast<CUdeviceptr>(memory);
+  ok(cuMemsetD32_v2(address, 0x01020304, 128));
+  ok(cudaDeviceSynchronize());
+  EXPECT_EQ(*reinterpret_cast<unsigned*>(memory + 508), 0x01020304U);
+  EXPECT_EQ(cuMemsetD32_v2(address + 1, 0, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
+#if CUDA_VERSION >= 13000
+TEST_F(StandInCopy, BatchesAreEnqueuedOnAStreamOfTheProgrammers) {
+  const cudaStream_t stream = make_stream();
+  unsigned char* const from = make_pinned();
+  unsigned char* const to = make_memory();
+  std::fill_n(from, 512, 9);
+  CUdeviceptr tos[] = {reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(to + 256)};
+  CUdeviceptr froms[] = {reinterpret_cast<CUdeviceptr>(from),
+                         reinterpret_cast<CUdeviceptr>(from + 256)};
+  std::size_t sizes[] = {256, 256};
+  std::size_t first = 0;
+  CUmemcpyAttributes attributes{};
+  const auto copy = [&](CUstream on) {
+    return cuMemcpyBatchAsync_v2(tos, froms, sizes, 2, &attributes, &first, 1, on);
+  };
+  EXPECT_EQ(copy(stream), CUDA_ERROR_INVALID_VALUE);
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  EXPECT_EQ(copy(nullptr), CUDA_ERROR_INVALID_VALUE);
+  weir_standin_hold(stream);
+  ok(copy(stream));
+  EXPECT_EQ(weir_standin_pending(stream), 2U);
+  weir_standin_release(stream);
+  ok(cudaStreamSynchronize(stream));
+  EXPECT_TRUE(all_bytes(to, 9));
+}
+
+TEST_F(StandInCopy, BatchesOfCubesKeepTheirLayout) {
+  const cudaStream_t stream = make_stream();
+  unsigned char* const from = make_pinned();
+  unsigned char* const to = make_memory();
+  for (int i = 0; i < 512; ++i) from[i] = static_cast<unsigned char>(i);
+  CUDA_MEMCPY3D_BATCH_OP cube{};
+  cube.src.type = cube.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+  cube.src.op.ptr = {reinterpret_cast<CUdeviceptr>(from), 16, 4, {}};
+  cube.dst.op.ptr = {reinterpret_cast<CUdeviceptr>(to), 0, 0, {}};
+  cube.extent = {8, 2, 2};
+  EXPECT_EQ(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream), CUDA_ERROR_INVALID_VALUE);
+  cube.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  ok(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream));
+  ok(cudaStreamSynchronize(stream));
+  // The second row of the second layer.
+  EXPECT_TRUE(std::equal(to + 24, to + 32, from + 80));
+}
+#endif
+
+}  // namespace
+}  // namespace weir::standin::testing
