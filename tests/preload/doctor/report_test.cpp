@@ -1,4 +1,4 @@
-// What people and programs read.
+// What people and programs read, and what is left out of it.
 
 #include "tools/weir/doctor/report.hpp"
 
@@ -18,18 +18,17 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 Report sample() {
-  Findings driver(Group::kDriver);
-  driver.ok("driver", "NVIDIA's driver");
-  driver.warn("cupti", "CUPTI was not found", "install it", {Use::kDeviceWork});
-  Findings library(Group::kLibrary);
-  library.fails("library", "there is no library at /home/anna/weir/libweir.so", "install the wheel",
-                {Use::kRun, Use::kPlug});
-  Report report{.version = "0.1.0",
-                .findings = driver.take(),
-                .variables = {{"WEIR_ALLOC_LOG", "/home/anna/log"}},
-                .whose = {.homes = {"/home/anna"}, .user = "anna", .host = "gpu7"}};
-  for (Finding& finding : library.take()) report.findings.push_back(std::move(finding));
-  return report;
+  Findings found;
+  found.begin(Group::kDriver, "driver", {});
+  found.ok("NVIDIA's driver");
+  found.begin(Group::kDriver, "cupti", {Use::kDeviceWork});
+  found.lacks("CUPTI was not found", "install it");
+  found.begin(Group::kLibrary, "library", {Use::kRun, Use::kPlug});
+  found.fails("there is no library at /home/anna/weir/libweir.so", "install the wheel");
+  return {.version = "0.1.0",
+          .findings = found.take(),
+          .variables = {{"WEIR_ALLOC_LOG", "/home/anna/log"}},
+          .whose = {.homes = {"/home/anna"}, .user = "anna", .host = "gpu7"}};
 }
 
 TEST(DoctorReport, IsInGroupsWithARemedyUnderWhatIsNotOk) {
@@ -129,6 +128,45 @@ TEST(DoctorReport, JsonHasTheSame) {
                                              {"text", "there is no library at ~/weir/libweir.so"},
                                              {"remedy", "install the wheel"}}));
   EXPECT_EQ(json.at("variables"), Json({{"WEIR_ALLOC_LOG", "~/log"}}));
+}
+
+const Private kAnna{.homes = {"/home/anna"}, .user = "anna", .host = "gpu7"};
+
+TEST(DoctorRedact, TheHomeFolderIsATilde) {
+  EXPECT_EQ(redacted("/home/anna/run.log", kAnna), "~/run.log");
+  EXPECT_EQ(redacted("WEIR_ALLOC_LOG='/home/anna' and (/home/anna/x)", kAnna),
+            "WEIR_ALLOC_LOG='~' and (~/x)");
+  EXPECT_EQ(redacted("in /home/anna.", kAnna), "in ~.");
+  EXPECT_EQ(redacted("/home/anna/x:/home/anna/y", kAnna), "~/x:~/y");
+  EXPECT_EQ(redacted("/home/annabel/x", kAnna), "/home/annabel/x");
+  EXPECT_EQ(redacted("/mnt/home/anna.old", {.homes = {"/home/anna/"}, .user = "", .host = ""}),
+            "/mnt/home/anna.old");
+}
+
+TEST(DoctorRedact, AHomeThatIsNoFolderOfSomebodyChangesNothing) {
+  for (const char* home : {"", "/"}) {
+    EXPECT_EQ(redacted("/tmp/x", {.homes = {home}, .user = "", .host = ""}), "/tmp/x");
+  }
+  EXPECT_EQ(redacted("/usr/sbin/x", {.homes = {"/usr/sbin"}, .user = "", .host = ""}),
+            "/usr/sbin/x");
+}
+
+TEST(DoctorRedact, BothHomesAreTildesWhereHomeIsSetToAnother) {
+  const Private two{.homes = {"/tmp/scene", "/home/anna"}, .user = "anna", .host = ""};
+  EXPECT_EQ(redacted("/tmp/scene/x and /home/anna/y", two), "~/x and ~/y");
+}
+
+TEST(DoctorRedact, FoldersNamedAsUserOrMachineLoseTheName) {
+  EXPECT_EQ(redacted("/data/anna/gpu7/x", kAnna), "/data/USER/HOST/x");
+  EXPECT_EQ(redacted("/data/annas/x", kAnna), "/data/annas/x");
+  EXPECT_EQ(redacted("anna trains", kAnna), "anna trains");
+}
+
+TEST(DoctorRedact, TheSystemsFoldersStay) {
+  const Private weir{.homes = {"/home/weir"}, .user = "weir", .host = ""};
+  EXPECT_EQ(redacted("/usr/lib/weir/libweir.so, /home/weir/lib/weir/x", weir),
+            "/usr/lib/weir/libweir.so, ~/lib/USER/x");
+  EXPECT_EQ(redacted("/opt/weir", weir), "/opt/weir");
 }
 
 TEST(Colour, IsForTerminalsAloneAndNeverWhereNobodyWantsIt) {

@@ -46,8 +46,8 @@ TEST(WeirDoctor, TextEndsInASentenceAndFitsATerminal) {
   const Finished weir = run_weir({"doctor"}, {{"WEIR_LOG", "info"}});
   EXPECT_EQ(weir.err, "");
   EXPECT_THAT(weir.out, StartsWith("weir " + std::string(kVersion) + "\n\nsystem\n  ok     "));
-  for (const char* group : {"\ndriver\n", "\nlibrary\n", "\npython\n", "\nsettings\n", "\nlimits\n",
-                            "\nenvironment\n"}) {
+  for (const char* group :
+       {"\ndriver\n", "\nlibrary\n", "\npython\n", "\nsettings\n", "\nlimits\n"}) {
     EXPECT_THAT(weir.out, HasSubstr(group));
   }
   EXPECT_THAT(weir.out, ::testing::ContainsRegex("\nWorks here: [^\n]*weir-train"));
@@ -72,8 +72,7 @@ TEST(WeirDoctor, BrokenSettingsAreFindingsAndNoEnd) {
                             {"WEIR_BUGET", "6GiB"},
                             {"WEIR_LOG", "loud"},
                             {"WEIR_PUBLISH", "somewhere"},
-                            {"WEIR_ALLOC_LOG", "/nowhere/log"},
-                            {"TMPDIR", "/nowhere"}});
+                            {"WEIR_ALLOC_LOG", "/nowhere/log"}});
   std::vector<std::string> texts;
   for (const Json& one : json.at("findings")) texts.push_back(one.at("text"));
   EXPECT_THAT(texts, Contains(StartsWith("WEIR_BUDGET='lots' is not allowed")));
@@ -81,7 +80,6 @@ TEST(WeirDoctor, BrokenSettingsAreFindingsAndNoEnd) {
   EXPECT_THAT(texts, Contains(StartsWith("WEIR_LOG='loud' is not allowed")));
   EXPECT_THAT(texts, Contains(StartsWith("WEIR_PUBLISH='somewhere' is not allowed")));
   EXPECT_THAT(texts, Contains(StartsWith("WEIR_ALLOC_LOG='/nowhere/log' is not allowed")));
-  EXPECT_THAT(texts, Contains(StartsWith("weir run cannot write to /nowhere")));
   EXPECT_EQ(json.at("ok"), false);
   EXPECT_EQ(json.at("variables").at("WEIR_BUDGET"), "lots");
   EXPECT_THAT(json.at("does_not"), Contains("train-cpu"));
@@ -187,7 +185,7 @@ TEST(WeirDoctor, WithoutFilesEachGroupSaysSo) {
   EXPECT_EQ(missed.size(), 7U);
   EXPECT_EQ(json.at("findings").size(), 7U);
   for (const auto& [group, finding] : missed) {
-    EXPECT_THAT(finding.at("text"), HasSubstr(" could not be looked at: that takes "));
+    EXPECT_THAT(finding.at("text"), StartsWith("this could not be looked at: that takes "));
     EXPECT_THAT(finding.at("text"), ::testing::EndsWith(": Too many open files"));
     EXPECT_THAT(finding.at("remedy"), StartsWith("ulimit -n 1024"));
   }
@@ -200,11 +198,10 @@ TEST(WeirDoctor, WithFewFilesTheGroupsThatOnlyReadAreThere) {
   const Json json = Json::parse(weir.out);
   std::vector<std::string> groups;
   for (const auto& [group, finding] : missed_in(json)) groups.push_back(group);
-  EXPECT_THAT(groups, ::testing::ElementsAre("driver", "library", "limits", "python"));
+  EXPECT_THAT(groups, ::testing::ElementsAre("driver", "library", "python"));
   EXPECT_EQ(finding(json, "system").at("state"), "ok");
   EXPECT_EQ(finding(json, "variable").at("state"), "ok");
-  EXPECT_EQ(finding(json, "allocator").at("state"), "ok");
-  EXPECT_EQ(json.at("works"), Json({"train-cpu"}));
+  EXPECT_EQ(json.at("works"), Json({"train-cpu", "live", "share"}));
 }
 
 TEST(WeirDoctor, FromSixteenFilesOnItFindsWhatItFindsWithMany) {
@@ -287,7 +284,6 @@ TEST(WeirDoctor, TheStandInIsCalledThat) {
               StartsWith("this is Weir's stand-in driver for CUDA 13.0, not NVIDIA's"));
   EXPECT_THAT(finding(json, "device").at("text"), StartsWith("GPU 0: "));
   EXPECT_THAT(finding(json, "device").at("text"), HasSubstr(", 4 GiB, "));
-  EXPECT_EQ(finding(json, "nvml").at("state"), "ok");
   EXPECT_EQ(finding(json, "cublas").at("state"), "ok");
   EXPECT_THAT(json.at("works"), Contains("run"));
   // Its CUDA runtime is linked into it, and asks drivers for what the stand-in does not have.

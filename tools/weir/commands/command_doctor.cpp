@@ -14,8 +14,8 @@
 #include "tools/program/output_file.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/weir/commands/command.hpp"
-#include "tools/weir/doctor/checks/checks.hpp"
-#include "tools/weir/doctor/collect/collect.hpp"
+#include "tools/weir/doctor/checks.hpp"
+#include "tools/weir/doctor/collect.hpp"
 #include "tools/weir/doctor/report.hpp"
 #include "tools/weir/live/live_programs.hpp"
 

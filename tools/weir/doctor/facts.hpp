@@ -1,7 +1,7 @@
 #pragma once
 
-// What `weir doctor` knows of a machine. tools/weir/doctor/collect fills it in,
-// tools/weir/doctor/checks judges it; tests write it down.
+// What `weir doctor` knows of a machine. collect.hpp fills it in, checks.hpp judges it; tests write
+// it down.
 
 #include <cstdint>
 #include <map>
@@ -12,16 +12,12 @@
 #include "allocator/base/bytes.hpp"
 #include "tools/preload/torch/plug_file.hpp"
 #include "tools/preload/torch/torch_version.hpp"
-#include "tools/weir/doctor/finding.hpp"
 #include "tools/weir/info/driver.hpp"
 
 namespace weir::cli::doctor {
 
 struct SystemFacts {
-  std::string os;         ///< `Debian GNU/Linux 12 (bookworm)`
-  std::string kernel;     ///< `Linux 6.1.0`
-  std::string libc;       ///< `glibc 2.36`
-  std::string machine;    ///< `x86_64`
+  std::string name;       ///< `Debian GNU/Linux 12 (bookworm), Linux 6.1.0, glibc 2.36, x86_64`
   std::string container;  ///< its kind; empty outside one
   unsigned cpus = 0;
   Bytes memory;
@@ -36,25 +32,17 @@ enum class Answer : std::uint8_t {
 
 /// One of NVIDIA's libraries, opened as Weir opens it.
 struct LibraryFound {
-  std::string path{};     ///< empty: not found
-  std::string version{};  ///< empty: unknown
-  std::string problem{};  ///< why it cannot be used; may be set beside `path`
-};
-
-struct DeviceFile {
-  std::string path;
-  bool usable = false;  ///< by this user, for reading and writing
+  std::string path{};
+  std::string problem{};  ///< why it cannot be used; empty: it can
 };
 
 struct DriverFacts {
   Answer answer = Answer::kCame;  ///< of the driver
   int signal = 0;                 ///< that ended it
   DriverInfo driver;
-  std::string kernel_module;             ///< its version; empty: not loaded
-  std::vector<DeviceFile> device_files;  ///< those that exist
-  bool is_wsl = false;                   ///< Windows' driver, without these files
-  int toolkit = 0;  ///< that Weir was built with: 13000 for 13.0; zero: without one
-  LibraryFound nvml;
+  std::string kernel_module;  ///< its version; empty: not loaded
+  bool has_files = false;     ///< /dev/nvidiactl, or WSL's file
+  int toolkit = 0;            ///< that Weir was built with: 13000 for 13.0; zero: without one
   LibraryFound cublas;
   LibraryFound cupti;
 };
@@ -110,63 +98,43 @@ struct PythonFacts {
 /// Variables by name: Weir's, MXNet's, and those that change what a GPU program does.
 using Variables = std::map<std::string, std::string>;
 
-struct OutputPlace {
-  std::string variable;
-  std::string problem;  ///< why its file cannot be written; empty: it can
-};
-
 struct SettingsFacts {
   Variables variables;
-  std::vector<OutputPlace> outputs;
-  std::vector<DeviceInfo> devices;
+  std::map<std::string, std::string> outputs;  ///< by variable: why its file cannot be written
 };
 
 /// A limit of the system; nothing: unlimited.
 using Limit = std::optional<std::uint64_t>;
 
 struct LimitsFacts {
-  Bytes memory;                               ///< of the machine
-  std::optional<std::uint64_t> max_mappings;  ///< vm.max_map_count; nothing: unknown
-  Limit locked_memory;                        ///< ulimit -l, in bytes
-  Limit open_files;                           ///< ulimit -n
-  Limit open_files_at_most;                   ///< ulimit -Hn
-  Limit addresses;                            ///< ulimit -v, in bytes
-  Limit file_size;                            ///< ulimit -f, in bytes
-  std::optional<Bytes> cgroup_memory;         ///< nothing: no limit
-  std::optional<int> overcommit;              ///< vm.overcommit_memory
-  std::optional<int> ptrace_scope;            ///< of Yama; nothing: there is no Yama
-  bool takes_files = true;                    ///< pidfd_getfd is there and allowed
-  std::optional<Bytes> shared_memory;         ///< /dev/shm; nothing: there is none
+  Limit locked_memory;                 ///< ulimit -l, in bytes
+  Limit open_files;                    ///< ulimit -n
+  Limit open_files_at_most;            ///< ulimit -Hn
+  Limit addresses;                     ///< ulimit -v, in bytes
+  std::optional<Bytes> shared_memory;  ///< /dev/shm; nothing: there is none
   bool shared_memory_writable = true;
   std::string live_folder;        ///< of weir ps; empty: none
   std::string live_problem;       ///< why there is none
   bool publishes = true;          ///< by WEIR_PUBLISH
   bool publish_is_set = false;    ///< WEIR_PUBLISH
   bool publish_is_wrong = false;  ///< its value is not allowed
-  std::string temporary;          ///< folder
-  std::string temporary_problem;  ///< why nothing can be written there
 };
 
-struct EnvironmentFacts {
-  Variables variables;
-  std::vector<std::string> missing_preloads;  ///< files of LD_PRELOAD that are not there
-  std::vector<std::string> plugs;             ///< versions of PyTorch
-  bool has_mps_pipe = false;                  ///< the folder of CUDA's multi-process service exists
+enum class Group : std::uint8_t {
+  kSystem,
+  kDriver,
+  kLibrary,
+  kPython,
+  kSettings,
+  kLimits,
+  kEnvironment,
 };
-
-/// What lies beside this program and can help its user.
-struct Places {
-  std::string pages;  ///< the folder of docs/doctor.md and its neighbours; empty: they are not here
-};
-
-/// What is missing where facts cannot be collected.
-enum class Lack : std::uint8_t { kFiles, kMemory, kProcesses, kUnknown };
 
 /// A group whose facts could not be collected.
 struct Missed {
   Group group = Group::kSystem;
   std::string why;
-  Lack lack = Lack::kUnknown;
+  std::string remedy;
 };
 
 struct Facts {
@@ -176,8 +144,8 @@ struct Facts {
   PythonFacts python;
   SettingsFacts settings;
   LimitsFacts limits;
-  EnvironmentFacts environment;
-  Places places;
+  std::vector<std::string> missing_preloads;  ///< files of LD_PRELOAD that are not there
+  std::string pages;  ///< the folder of docs/doctor.md and its neighbours; empty: they are not here
   std::vector<Missed> missed;
 };
 

@@ -23,16 +23,16 @@ struct Bounded {
 
 /// Runs a program with these arguments, the first of which is its name, and these `NAME=value`
 /// lines. Its standard input is empty. Its whole process group is ended with it, and with us if a
-/// signal interrupts us; SIGKILL, which we do not see, ends only the program itself. Keeps up to
-/// 1 MiB of each output. Throws std::system_error if no process can be made; a program that cannot
+/// signal interrupts us; SIGKILL, which we do not see, ends only the program itself. It can write
+/// 1 MiB to each output. Throws std::system_error if no process can be made; a program that cannot
 /// be started has exit code 127.
 [[nodiscard]] Bounded run_program(const std::string& path, std::vector<std::string> words,
                                   std::vector<std::string> environment,
                                   std::chrono::milliseconds limit);
 
 /// Runs `body` in a copy of this process and returns its result as `out`. An exception ends the
-/// copy with exit code 1 and its message as `err`. Throws like run_program, and std::bad_alloc
-/// where `body` does.
+/// copy with exit code 1 and its message as the last line of `err`. Throws like run_program, and
+/// std::bad_alloc where `body` does.
 [[nodiscard]] Bounded run_function(const std::function<std::string()>& body,
                                    std::chrono::milliseconds limit);
 

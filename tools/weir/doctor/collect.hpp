@@ -27,11 +27,12 @@ struct CollectOptions {
 /// Does not throw for a group whose facts cannot be collected: they are the defaults, and it is
 /// among the missed.
 [[nodiscard]] Facts collect(const CollectOptions& options);
-/// What an error of collecting says is missing.
-[[nodiscard]] Lack lack_in(const std::exception& error);
+/// Returns what to do about an error of collecting.
+[[nodiscard]] std::string remedy_for(const std::exception& error);
 
-/// Finds the pages for a program that lies at this path.
-[[nodiscard]] Places collect_places(const std::string& program);
+/// Returns the folder of the pages for a program that lies at this path: installed with it, or in
+/// the clone in whose build folder it lies. Empty if there is none.
+[[nodiscard]] std::string find_pages(const std::string& program);
 
 /// Returns the named variables of this process: Weir's, and all that checks read.
 [[nodiscard]] Variables collect_variables(const char* const* environment);
@@ -45,7 +46,8 @@ struct CollectOptions {
 [[nodiscard]] PythonFacts collect_python(const CollectOptions& options, const std::string& library);
 [[nodiscard]] SettingsFacts collect_settings(const Variables& variables);
 [[nodiscard]] LimitsFacts collect_limits(const CollectOptions& options);
-[[nodiscard]] EnvironmentFacts collect_environment(const Variables& variables);
+/// Returns the files of LD_PRELOAD that are not there.
+[[nodiscard]] std::vector<std::string> missing_preloads(const Variables& variables);
 
 /// Starts `path` with `words` and what `weir run` would preload, and looks whether the library is
 /// in the process. The program prints its /proc/self/maps.
@@ -55,5 +57,8 @@ struct CollectOptions {
 
 /// Returns a small file's contents; nothing if it cannot be read.
 [[nodiscard]] std::optional<std::string> read_small(const std::string& path);
+
+/// Returns the last line that says something; empty if there is none.
+[[nodiscard]] std::string last_line(const std::string& text);
 
 }  // namespace weir::cli::doctor

@@ -1,0 +1,305 @@
+// The variables of Weir, those of MXNet that Weir reads, limits of the system, and what else
+// changes how a GPU program works.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "allocator/base/error.hpp"
+#include "allocator/base/variables.hpp"
+#include "allocator/pool_options.hpp"
+#include "tools/preload/settings/settings.hpp"
+#include "tools/program/split.hpp"
+#include "tools/weir/doctor/checks.hpp"
+#include "tools/weir/run/framework_allocator.hpp"
+
+namespace weir::cli::doctor {
+namespace {
+
+std::string correct(const std::string& what, const Facts& facts) {
+  return what + " (" + page(facts, "environment.md") + ")";
+}
+
+/// Reads every setting as `weir run`, the library and weir-train do. Throws UsageError.
+void read_all(const Environment& environment) {
+  (void)preload::Settings::from_environment(environment);
+  (void)PoolOptions::from_environment(MxnetContext::kCpu, environment);
+  (void)torch_way(allocator_mode(environment), environment);
+  Setting<Bytes> bucket;  // weir-train alone reads it
+  read_setting(bucket, environment, {"MXNET_KVSTORE_REDUCE_BUCKET_SIZE"}, parse_some_bytes);
+}
+
+/// Returns the names that Weir asks the environment for.
+std::set<std::string> names_read() {
+  std::set<std::string> names;
+  read_all([&names](const char* name) -> const char* {
+    names.insert(name);
+    return nullptr;
+  });
+  return names;
+}
+
+/// Returns why reading these fails; empty if it does not.
+std::string problem_of(const Environment& environment) {
+  try {
+    read_all(environment);
+    return {};
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+std::string problem_of(const std::string& name, const std::string& value) {
+  return problem_of(
+      [&](const char* asked) -> const char* { return asked == name ? value.c_str() : nullptr; });
+}
+
+bool is_ours(std::string_view name) { return name.starts_with("WEIR_"); }
+
+/// Returns the warning of a name that Weir does not know; empty for one that it knows.
+std::string unknown(const std::string& name) {
+  const std::string line = name + "=";
+  const char* const lines[] = {line.c_str(), nullptr};
+  const std::vector<std::string> warnings = unknown_variables(lines);
+  return warnings.empty() ? "" : warnings.front();
+}
+
+void add_unknown_variables(const Facts& facts, Findings& found) {
+  for (const auto& [name, value] : facts.settings.variables) {
+    const std::string warning = is_ours(name) ? unknown(name) : "";
+    if (!warning.empty()) found.warn(warning, "set the name that you meant, and unset " + name);
+  }
+}
+
+/// Each value alone.
+void add_variables(const Facts& facts, Findings& found) {
+  const std::set<std::string> read = names_read();
+  bool is_any = false;
+  for (const auto& [name, value] : facts.settings.variables) {
+    const bool is_known =
+        is_ours(name) ? unknown(name).empty() : name.starts_with("MXNET_") && read.contains(name);
+    is_any = is_any || is_ours(name) || is_known;
+    if (!is_known) continue;
+    if (value.empty()) {
+      found.ok(name + " is empty, which counts as not set");
+    } else if (const std::string problem = problem_of(name, value); !problem.empty()) {
+      found.fails(problem, correct("correct " + name + ", or unset it", facts));
+      if (name == "WEIR_PUBLISH") found.breaks(Use::kLive);
+      if (name.starts_with("WEIR_SHARE")) found.breaks(Use::kShare);
+    } else {
+      found.ok(name + "=" + value);
+    }
+    found.about(name);
+  }
+  if (!is_any) found.ok("no variable of Weir or MXNet is set: the defaults hold");
+}
+
+void add_together(const Facts& facts, Findings& found) {
+  const Variables& variables = facts.settings.variables;
+  const std::string problem = problem_of(environment_of(variables));
+  const bool is_known = std::ranges::any_of(variables, [&](const auto& variable) {
+    return problem_of(variable.first, variable.second) == problem;
+  });
+  if (problem.empty() || is_known) return;
+  found.fails("the settings do not fit together: " + problem,
+              correct("change or unset one of them", facts));
+  // The value alone is allowed, and its own line would say so.
+  const std::string_view source = std::string_view(problem).substr(0, problem.find("='"));
+  for (const auto& [name, value] : variables) {
+    if (source == name || source.ends_with("(" + name + ")")) found.about(name);
+  }
+}
+
+/// Returns the budget alone, whatever is wrong with other settings; nothing if it is wrong itself.
+std::optional<Setting<BudgetRequest>> budget_in(const Variables& variables) {
+  const Environment all = environment_of(variables);
+  try {
+    return PoolOptions::from_environment(MxnetContext::kGpu,
+                                         [&](const char* name) {
+                                           const std::string_view asked = name;
+                                           const bool counts = asked == "WEIR_BUDGET" ||
+                                                               asked.ends_with("_RESERVE");
+                                           return counts ? all(name) : nullptr;
+                                         })
+        .budget;
+  } catch (const UsageError&) {
+    return std::nullopt;  // add_variables has it
+  }
+}
+
+/// The budget on each device.
+void add_budget(const Facts& facts, Findings& found) {
+  const auto budget = budget_in(facts.settings.variables);
+  if (!budget) return;
+  std::map<std::string, std::string> gpus;  // by what is wrong: mostly the same for each
+  for (const DeviceInfo& device : facts.driver.driver.devices) {
+    try {
+      (void)resolve_budget(budget->value, device.total, budget->source);
+    } catch (const UsageError& error) {
+      std::string& numbers = gpus[error.what()];
+      numbers += (numbers.empty() ? "GPU " : ", ") + std::to_string(device.number);
+    }
+  }
+  std::string text;
+  for (const auto& [why, numbers] : gpus) {
+    text.append(text.empty() ? "" : "; ").append(numbers).append(": ").append(why);
+  }
+  if (text.empty()) return;
+  found.fails(text, "set a smaller WEIR_BUDGET, or a percentage such as 80%");
+  found.about(budget->source);
+}
+
+void add_outputs(const Facts& facts, Findings& found) {
+  for (const auto& [variable, problem] : facts.settings.outputs) {
+    found.fails(problem, "name a file in a folder where this user may write, or unset " + variable);
+    found.about(variable);
+  }
+}
+
+std::string in_bytes(std::uint64_t count) { return format_bytes(Bytes{count}); }
+
+void add_locked_memory(const Facts& facts, Findings& found) {
+  constexpr std::uint64_t kLittle = mib(1).count;
+  const Limit& limit = facts.limits.locked_memory;
+  if (!limit || *limit >= kLittle) {
+    found.ok("locked memory (ulimit -l): " + (limit ? in_bytes(*limit) : "unlimited"));
+  } else {
+    found.warn("locked memory (ulimit -l) is " + in_bytes(*limit) +
+                   ": page-locked memory and NCCL over InfiniBand may be refused",
+               "ulimit -l unlimited, or in a container --ulimit memlock=-1");
+  }
+}
+
+void add_open_files(const Facts& facts, Findings& found) {
+  constexpr std::uint64_t kEnough = 4096;
+  constexpr Bytes kPage = mib(2);  // of the pool `paged`, on every GPU so far
+  const LimitsFacts& limits = facts.limits;
+  if (!limits.open_files) return found.ok("open files (ulimit -n): unlimited");
+  const std::uint64_t files = *limits.open_files;
+  const std::string text = "open files (ulimit -n): " + std::to_string(files);
+  if (files >= kEnough) return found.ok(text);
+  const bool at_most = limits.open_files_at_most && *limits.open_files_at_most <= files;
+  const std::string raise =
+      at_most
+          ? "let root raise the hard limit (limits.conf, or a container's --ulimit nofile)"
+          : "ulimit -n " + (limits.open_files_at_most ? std::to_string(*limits.open_files_at_most)
+                                                      : std::string("unlimited"));
+  found.warn(text + "; of tensors in pages, " + in_bytes(files * kPage.count) +
+                 " can be shared with other processes, a file for each 2 MiB",
+             "if you share tensors: " + raise + ", or WEIR_POOL=best_fit");
+}
+
+void add_addresses(const Facts& facts, Findings& found) {
+  if (!facts.limits.addresses) return;
+  found.warn("addresses (ulimit -v) are limited to " + in_bytes(*facts.limits.addresses) +
+                 ": CUDA reserves more than the machine and its GPUs have memory",
+             "ulimit -v unlimited");
+}
+
+void add_shared_memory(const Facts& facts, Findings& found) {
+  const LimitsFacts& limits = facts.limits;
+  if (!limits.shared_memory) {
+    found.fails("there is no /dev/shm: WEIR_SHARE keeps its files there",
+                "mount a tmpfs at /dev/shm");
+  } else if (!limits.shared_memory_writable) {
+    found.fails("this user may not write to /dev/shm: WEIR_SHARE keeps its files there",
+                "chmod 1777 /dev/shm as root, or mount it writable");
+  } else {
+    const bool is_small = *limits.shared_memory < mib(128);
+    found.ok("/dev/shm is writable, " + format_bytes(*limits.shared_memory) +
+             (is_small ? "; workers of PyTorch may need more (--shm-size)" : ""));
+  }
+}
+
+void add_live(const Facts& facts, Findings& found) {
+  const LimitsFacts& limits = facts.limits;
+  if (limits.publish_is_wrong) return;  // the check `variable` has it
+  if (!limits.publishes) {
+    found.lacks("WEIR_PUBLISH=0: programs started here do not show in weir ps and top",
+                "unset WEIR_PUBLISH");
+  } else if (limits.live_folder.empty()) {
+    found.fails(std::string("programs cannot publish for weir ps, top and set") +
+                    (limits.publish_is_set ? " where WEIR_PUBLISH says: " : ": ") +
+                    limits.live_problem,
+                "set WEIR_PUBLISH to an absolute path of a folder that only this user may open "
+                "(chmod 700)");
+  } else {
+    return found.ok("programs publish for weir ps and top in " + limits.live_folder);
+  }
+  if (limits.publish_is_set) found.about("WEIR_PUBLISH");
+}
+
+std::string value_of(const Facts& facts, const char* name) {
+  const char* const value = environment_of(facts.settings.variables)(name);
+  return value != nullptr ? value : "";
+}
+
+/// Whether a preloaded file is a copy of libweir.so.
+bool is_weir(std::string_view path) { return path.substr(path.rfind('/') + 1) == "libweir.so"; }
+
+void add_preloaded(const Facts& facts, Findings& found) {
+  const std::string preload = value_of(facts, "LD_PRELOAD");
+  const std::vector<std::string_view> files = split(preload, ": ");
+  for (const std::string& missing : facts.missing_preloads) {
+    found.warn(
+        "LD_PRELOAD names " + missing + ", which is not there: the loader says so for each program",
+        "take it out of LD_PRELOAD");
+  }
+  const auto weir = std::ranges::find_if(files, is_weir);
+  const std::string text = "LD_PRELOAD='" + preload + "'";
+  if (preload.find("libasan") != std::string::npos ||
+      preload.find("libtsan") != std::string::npos) {
+    found.warn(text +
+                   " has a sanitizer, which must be the first library; weir run puts "
+                   "libweir.so before it",
+               "ASAN_OPTIONS=verify_asan_link_order=0, or no sanitizer under Weir");
+  } else if (weir != files.end() && weir != files.begin()) {
+    found.warn(text +
+                   " has libweir.so behind another library, whose CUDA functions would hide "
+                   "Weir's",
+               "name libweir.so first, or use weir run, which does");
+  } else if (weir != files.end()) {
+    found.ok(text + ": Weir is in this process too, so a GPU's memory is the budget");
+  } else if (!files.empty() && facts.missing_preloads.empty()) {
+    found.ok(text + "; weir run puts libweir.so first");
+  }
+}
+
+void add_launch_blocking(const Facts& facts, Findings& found) {
+  const std::string blocking = value_of(facts, "CUDA_LAUNCH_BLOCKING");
+  if (blocking.empty() || blocking == "0") return;
+  found.warn("CUDA_LAUNCH_BLOCKING=" + blocking +
+                 ": each launch waits for the device, and nothing runs ahead",
+             "unset CUDA_LAUNCH_BLOCKING");
+}
+
+void add_nvtx(const Facts& facts, Findings& found) {
+  const std::string nvtx = value_of(facts, "NVTX_INJECTION64_PATH");
+  if (nvtx.empty() || is_weir(nvtx) || value_of(facts, "WEIR_BATCH_RANGE").empty()) return;
+  found.warn(
+      "NVTX_INJECTION64_PATH names another library, " + nvtx + ": WEIR_BATCH_RANGE sees no range",
+      "unset NVTX_INJECTION64_PATH");
+}
+
+}  // namespace
+
+std::vector<Check> settings_checks() {
+  const std::vector<Use> settings{Use::kRun, Use::kPlug, Use::kTrainGpu, Use::kTrainCpu};
+  return {{Group::kSettings, "unknown-variable", {}, add_unknown_variables},
+          {Group::kSettings, "variable", settings, add_variables},
+          {Group::kSettings, "settings", settings, add_together},
+          {Group::kSettings, "budget", {Use::kRun, Use::kPlug, Use::kTrainGpu}, add_budget},
+          {Group::kSettings, "output", {Use::kRun, Use::kPlug}, add_outputs},
+          {Group::kLimits, "locked-memory", {}, add_locked_memory},
+          {Group::kLimits, "open-files", {}, add_open_files},
+          {Group::kLimits, "addresses", {}, add_addresses},
+          {Group::kLimits, "shared-memory", {Use::kShare}, add_shared_memory},
+          {Group::kLimits, "live", {Use::kLive}, add_live},
+          {Group::kEnvironment, "preloaded", {Use::kRun}, add_preloaded},
+          {Group::kEnvironment, "launch-blocking", {}, add_launch_blocking},
+          {Group::kEnvironment, "nvtx", {}, add_nvtx}};
+}
+
+}  // namespace weir::cli::doctor
