@@ -35,18 +35,13 @@ TEST(OutputFile, WritesTheWholeContents) {
   EXPECT_EQ(directory.entries(), 1U);
 }
 
-TEST(OutputFile, ReplacesAnOldFileOnlyAtCommit) {
-  const TemporaryDirectory directory;
-  write_file(directory.file("out"), "old and longer");
-  OutputFile file("--json", directory.file("out"));
-  EXPECT_EQ(read_file(directory.file("out")), "old and longer");
-  file.commit("new");
-  EXPECT_EQ(read_file(directory.file("out")), "new");
-}
-
+// A process that is killed before the commit cannot clean up.
 TEST(OutputFile, WithoutACommitNothingIsLeftAndAnOldFileStays) {
   const TemporaryDirectory directory;
-  { const OutputFile file("--json", directory.file("new")); }
+  {
+    const OutputFile file("--json", directory.file("new"));
+    EXPECT_EQ(directory.entries(), 0U);
+  }
   EXPECT_EQ(directory.entries(), 0U);
   write_file(directory.file("out"), "old");
   { const OutputFile file("--json", directory.file("out")); }
@@ -54,26 +49,20 @@ TEST(OutputFile, WithoutACommitNothingIsLeftAndAnOldFileStays) {
   EXPECT_EQ(directory.entries(), 1U);
 }
 
-TEST(OutputFile, LeavesNothingBesideTheFileWhileItWaitsForItsContents) {
-  // A process that is killed before the commit cannot clean up.
-  const TemporaryDirectory directory;
-  const OutputFile file("--json", directory.file("out"));
-  EXPECT_EQ(directory.entries(), 0U);
-}
-
 TEST(OutputFile, AWriteThatFailsHalfwayKeepsTheOldFile) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("out");
   write_file(path, "old");
-  std::string message;
-  {
-    OutputFile file("--json", path);
+  for (const auto beside : {OutputFile::Beside::kAnyName, OutputFile::Beside::kOneName}) {
+    OutputFile file("--json", path, beside);
     const FileSizeLimit limit(4096);
-    message = message_of<UsageError>([&] { file.commit(std::string(100'000, 'x')); });
+    file.begin();
+    file.append(std::string(3000, 'x'));
+    expect_one_line_naming(message_of<UsageError>([&] { file.append(std::string(3000, 'x')); }),
+                           path);
+    EXPECT_EQ(read_file(path), "old");
+    EXPECT_EQ(directory.entries(), 1U) << "no partial file stays";
   }
-  expect_one_line_naming(message, path);
-  EXPECT_EQ(read_file(path), "old");
-  EXPECT_EQ(directory.entries(), 1U) << "no partial file stays";
 }
 
 TEST(OutputFile, InPiecesReplacesTheOldFileOnlyAtCommit) {
@@ -97,20 +86,6 @@ TEST(OutputFile, InPiecesReplacesTheOldFileOnlyAtCommit) {
   file.append("discarded");
   file.discard();
   EXPECT_EQ(read_file(path), "newer and more");
-  EXPECT_EQ(directory.entries(), 1U);
-}
-
-TEST(OutputFile, APieceThatFindsTheDiskFullLeavesNothingNew) {
-  const TemporaryDirectory directory;
-  const std::string path = directory.file("out");
-  write_file(path, "old");
-  OutputFile file("--json", path, OutputFile::Beside::kOneName);
-  const FileSizeLimit limit(4096);
-  file.begin();
-  file.append(std::string(3000, 'x'));
-  expect_one_line_naming(message_of<UsageError>([&] { file.append(std::string(3000, 'x')); }),
-                         path);
-  EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(directory.entries(), 1U);
 }
 

@@ -25,20 +25,20 @@ std::optional<FileIdentity> identity_of(int descriptor) {
   return FileIdentity{.device = status.st_dev, .inode = status.st_ino};
 }
 
-/// Returns the standard stream that already goes to this file, or −1. Replacing the file would lose
-/// what was printed; opening it again would overwrite that.
-int standard_stream(const std::optional<FileIdentity>& file) {
-  if (!file) return -1;
-  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
-    if (identity_of(stream) == file) return stream;
-  }
-  return -1;
-}
-
 /// Resolves a path of a command. `stream` is what `-` means.
 OutputPlace place_of(const NamedPath& file, int stream) {
   if (file.path != kStandardStream) return find_output(file.path);
   return {.path = {}, .identity = identity_of(stream), .special = true, .error = 0};
+}
+
+/// Returns the standard stream that an output is, or −1: that of `-`, or the one that already goes
+/// to its file. Replacing that would lose what was printed; opening it again would overwrite it.
+int stream_behind(const std::string& path, const OutputPlace& place) {
+  if (path == kStandardStream) return STDOUT_FILENO;
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (place.identity && identity_of(stream) == place.identity) return stream;
+  }
+  return -1;
 }
 
 /// Returns whether both are the same file, even if it does not exist yet.
@@ -85,8 +85,7 @@ void require_apart_from_streams(const NamedPath& output) {
   const OutputPlace place = place_of(output, STDOUT_FILENO);
   // /dev/null mixes nothing.
   if (place.identity && place.identity == find_output("/dev/null").identity) return;
-  const int stream =
-      output.path == kStandardStream ? STDOUT_FILENO : standard_stream(place.identity);
+  const int stream = stream_behind(output.path, place);
   if (stream < 0) return;
   refuse(output.name, output.path,
          stream == STDOUT_FILENO ? "a separate file: the table goes to standard output"
@@ -96,36 +95,19 @@ void require_apart_from_streams(const NamedPath& output) {
 OutputFile::OutputFile(std::string option, std::string path, Beside beside)
     : option_(std::move(option)), path_(std::move(path)), beside_(beside) {
   if (path_.empty()) fail(ENOENT);
-  if (path_ == kStandardStream) {
-    use_stream(STDOUT_FILENO);
-    return;
-  }
-  const OutputPlace place = find_output(path_);
-  if (const int stream = standard_stream(place.identity); stream >= 0) {
+  const OutputPlace place = place_of({option_, path_}, STDOUT_FILENO);
+  const int stream = stream_behind(path_, place);
+  if (stream >= 0) {
     use_stream(stream);
-    return;
-  }
-  if (place.error != 0) fail(place.error);
-  if (place.special) {
+  } else if (place.error != 0) {
+    fail(place.error);
+  } else if (place.special) {
     open_special();
-    return;
-  }
-  if (place.identity && access(place.path.c_str(), W_OK) != 0) fail(errno);
-  target_ = place.path;
-  open_partial();
-  close_partial();
-}
-
-void OutputFile::open_special() {
-  // Without O_NONBLOCK, opening a fifo waits until somebody reads it.
-  descriptor_ = open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor_ < 0 && errno == ENXIO) refuse(option_, path_, "a pipe that is being read");
-  if (descriptor_ < 0) fail(errno);
-  const int flags = fcntl(descriptor_, F_GETFL);
-  if (flags < 0 || fcntl(descriptor_, F_SETFL, flags & ~O_NONBLOCK) != 0) {
-    const int error = errno;
-    close(std::exchange(descriptor_, -1));
-    fail(error);
+  } else {
+    if (place.identity && access(place.path.c_str(), W_OK) != 0) fail(errno);
+    target_ = place.path;
+    open_partial();
+    discard();
   }
 }
 
@@ -137,41 +119,33 @@ void OutputFile::use_stream(int stream) {
   if (descriptor_ < 0) fail(errno);
 }
 
-OutputFile::~OutputFile() { close_partial(); }
+void OutputFile::open_special() {
+  // Without O_NONBLOCK, opening a fifo waits until somebody reads it.
+  descriptor_ = open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor_ < 0 && errno == ENXIO) refuse(option_, path_, "a pipe that is being read");
+  const int flags = descriptor_ < 0 ? -1 : fcntl(descriptor_, F_GETFL);
+  if (flags < 0 || fcntl(descriptor_, F_SETFL, flags & ~O_NONBLOCK) != 0) fail(errno);
+}
 
 void OutputFile::open_partial() {
+  std::string name = target_ + (beside_ == Beside::kAnyName ? ".XXXXXX" : ".partial");
   if (beside_ == Beside::kAnyName) {
-    open_any_name();
+    descriptor_ = mkostemp(name.data(), O_CLOEXEC);
   } else {
-    open_one_name();
+    const LockedFile file = open_locked(name);
+    if (file.error == EWOULDBLOCK)
+      refuse(option_, path_, "a file that no other process writes now");
+    descriptor_ = file.descriptor;
+    errno = file.error;
   }
+  if (descriptor_ < 0) fail(errno);
+  partial_ = name;
+  if (ftruncate(descriptor_, 0) != 0) fail(errno);
   struct stat status {};
   const mode_t mask = umask(0);
   umask(mask);
   const bool exists = stat(target_.c_str(), &status) == 0;
   (void)fchmod(descriptor_, exists ? status.st_mode & 0777U : 0666U & ~mask);
-}
-
-void OutputFile::open_any_name() {
-  partial_ = target_ + ".XXXXXX";
-  descriptor_ = mkostemp(partial_.data(), O_CLOEXEC);
-  if (descriptor_ >= 0) return;
-  const int error = errno;
-  partial_.clear();
-  fail(error);
-}
-
-void OutputFile::open_one_name() {
-  const std::string name = target_ + ".partial";
-  const LockedFile file = open_locked(name);
-  if (file.error == EWOULDBLOCK) refuse(option_, path_, "a file that no other process writes now");
-  if (file.error != 0) fail(file.error);
-  descriptor_ = file.descriptor;
-  partial_ = name;
-  if (ftruncate(descriptor_, 0) == 0) return;
-  const int error = errno;
-  close_partial();
-  fail(error);
 }
 
 // The file goes before its lock: who gets the lock then finds that the name is gone.
@@ -181,24 +155,10 @@ void OutputFile::close_partial() noexcept {
   if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
 }
 
-void OutputFile::fail(int error) const {
+void OutputFile::fail(int error) {
+  close_partial();
   refuse(option_, path_,
          "a file that can be written (" + std::generic_category().message(error) + ")");
-}
-
-void OutputFile::write_all(std::string_view contents) const {
-  while (!contents.empty()) {
-    const ssize_t written = write(descriptor_, contents.data(), contents.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(errno);
-    contents.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
-void OutputFile::commit(std::string_view contents) {
-  begin();
-  append(contents);
-  commit();
 }
 
 void OutputFile::begin() {
@@ -208,33 +168,20 @@ void OutputFile::begin() {
 }
 
 void OutputFile::append(std::string_view contents) {
-  try {
-    write_all(contents);
-  } catch (...) {
-    discard();
-    throw;
+  while (!contents.empty()) {
+    const ssize_t written = write(descriptor_, contents.data(), contents.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(errno);
+    contents.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
 void OutputFile::commit() {
   if (target_.empty()) return;
-  try {
-    if (fsync(descriptor_) != 0) fail(errno);
-    replace_target();
-  } catch (...) {
-    discard();
-    throw;
-  }
-  close(std::exchange(descriptor_, -1));
-}
-
-void OutputFile::discard() noexcept {
-  if (!target_.empty()) close_partial();
-}
-
-void OutputFile::replace_target() {
+  if (fsync(descriptor_) != 0) fail(errno);
   if (rename(partial_.c_str(), target_.c_str()) != 0) fail(errno);
   partial_.clear();
+  close(std::exchange(descriptor_, -1));
   const std::string folder = std::filesystem::path(target_).parent_path().string();
   const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return;  // a folder without read permission: nothing can be asked of it
@@ -242,6 +189,16 @@ void OutputFile::replace_target() {
   const int error = errno;
   close(opened);
   if (!durable) fail(error);
+}
+
+void OutputFile::commit(std::string_view contents) {
+  begin();
+  append(contents);
+  commit();
+}
+
+void OutputFile::discard() noexcept {
+  if (!target_.empty()) close_partial();
 }
 
 }  // namespace weir

@@ -44,7 +44,7 @@ class OutputFile {
   /// the file behind standard output or standard error in place. Never replaces or creates anything
   /// under /dev and /proc. `-` is standard output.
   OutputFile(std::string option, std::string path, Beside beside = Beside::kAnyName);
-  ~OutputFile();
+  ~OutputFile() { close_partial(); }
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
@@ -65,12 +65,9 @@ class OutputFile {
   void use_stream(int stream);
   /// Opens a file beside the target as `descriptor_`.
   void open_partial();
-  void open_any_name();
-  void open_one_name();
   void close_partial() noexcept;
-  void write_all(std::string_view contents) const;
-  void replace_target();
-  [[noreturn]] void fail(int error) const;
+  /// Leaves nothing new, and throws.
+  [[noreturn]] void fail(int error);
 
   const std::string option_;
   const std::string path_;
