@@ -2,35 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
+
+#include "allocator/base/utf8.hpp"
 
 namespace weir {
 namespace {
-
-/// One character, or one invalid byte.
-struct Glyph {
-  char32_t code = 0;
-  std::size_t bytes = 1;
-  bool valid = false;
-};
-
-/// Returns the first character of a text that is not empty.
-Glyph first_glyph(std::string_view text) {
-  const auto byte = [text](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned first = byte(0);
-  if (first < 0x80U) return {first, 1, true};
-  const std::size_t length = first >= 0xf0U ? 4 : first >= 0xe0U ? 3 : 2;
-  if (first < 0xc2U || first > 0xf4U || text.size() < length) return {first, 1, false};
-  char32_t code = first & (0x7fU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return {first, 1, false};
-    code = (code << 6U) | (byte(i) & 0x3fU);
-  }
-  constexpr std::array<char32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < kLeast[length] || code > 0x10ffff || surrogate) return {first, 1, false};
-  return {code, length, true};
-}
 
 struct Range {
   char32_t first;
@@ -84,7 +60,7 @@ std::string escaped(char32_t code) {
 std::string printable(std::string_view text, bool utf8) {
   std::string result;
   while (!text.empty()) {
-    const Glyph glyph = first_glyph(text);
+    const Character glyph = first_character(text);
     if (!glyph.valid || is_hidden(glyph.code)) {
       result += escaped(glyph.code);
     } else if (glyph.bytes > 1 && !utf8) {
@@ -100,7 +76,7 @@ std::string printable(std::string_view text, bool utf8) {
 std::size_t columns_of(std::string_view text) {
   std::size_t columns = 0;
   while (!text.empty()) {
-    const Glyph glyph = first_glyph(text);
+    const Character glyph = first_character(text);
     columns += width_of(glyph.code);
     text.remove_prefix(glyph.bytes);
   }
@@ -111,7 +87,7 @@ std::string fitted(std::string_view text, std::size_t columns, Align align) {
   std::size_t used = 0;
   std::size_t bytes = 0;
   while (bytes < text.size()) {
-    const Glyph glyph = first_glyph(text.substr(bytes));
+    const Character glyph = first_character(text.substr(bytes));
     const std::size_t width = width_of(glyph.code);
     if (used + width > columns) break;
     used += width;

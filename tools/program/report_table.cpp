@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "allocator/base/utf8.hpp"
 #include "tools/program/printable.hpp"
 #include "tools/program/table.hpp"
 #include "tools/program/units.hpp"
@@ -51,7 +52,7 @@ std::string tail(std::string_view text, std::size_t width) {
   while (columns_of(text) + 3 > width) {
     // A character of several bytes goes as a whole.
     do text.remove_prefix(1);
-    while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0U) == 0x80U);
+    while (!text.empty() && continues_character(text.front()));
   }
   return "..." + std::string(text);
 }

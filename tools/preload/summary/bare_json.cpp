@@ -1,31 +1,11 @@
 #include "tools/preload/summary/bare_json.hpp"
 
-#include <algorithm>
 #include <cstdio>
+
+#include "allocator/base/utf8.hpp"
 
 namespace weir::preload {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-/// Returns the length in bytes of the first character of `text`, by the table of well-formed
-/// sequences in the Unicode standard (3.9, D92); zero if malformed.
-std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  if (length == 0 || first > 0xF4 || text.size() < length) return 0;
-  // The second byte's range is narrower to exclude overlong forms, surrogates and values beyond
-  // U+10FFFF.
-  const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-  const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (std::size_t at = 2; at < length; ++at) {
-    if (byte(at) < 0x80 || byte(at) > 0xBF) return 0;
-  }
-  return length;
-}
 
 void append_ascii(std::string& json, char letter) {
   if (letter == '"' || letter == '\\') {
@@ -47,13 +27,15 @@ void append_ascii(std::string& json, char letter) {
 std::string json_string(std::string_view text) {
   std::string json = "\"";
   while (!text.empty()) {
-    const std::size_t length = character_length(text);
-    if (length == 1) {
+    const Character character = first_character(text);
+    if (!character.valid) {
+      json += kNoCharacter;
+    } else if (character.bytes == 1) {
       append_ascii(json, text.front());
     } else {
-      json += length == 0 ? kReplacement : text.substr(0, length);
+      json += text.substr(0, character.bytes);
     }
-    text.remove_prefix(std::max<std::size_t>(length, 1));
+    text.remove_prefix(character.bytes);
   }
   return json + "\"";
 }

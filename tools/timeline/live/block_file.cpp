@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/utf8.hpp"
 #include "tools/timeline/live/process.hpp"
 #include "tools/timeline/live/reader.hpp"
 
@@ -52,12 +53,7 @@ void require(bool succeeded, std::string_view call) {
 /// Truncates at a UTF-8 character boundary. Keeps `place` terminated by a zero.
 template <std::size_t Size>
 void copy_text(std::array<char, Size>& place, std::string_view text) noexcept {
-  std::size_t length = std::min(text.size(), Size - 1);
-  const auto continues = [text](std::size_t at) {
-    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
-  };
-  while (length > 0 && continues(length)) --length;
-  std::ranges::copy(text.substr(0, length), place.begin());
+  std::ranges::copy(cut_between_characters(text, Size - 1), place.begin());
 }
 
 LiveBlock first_block(std::string_view program) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "allocator/base/utf8.hpp"
+
 namespace weir::timeline {
 namespace {
 
@@ -227,11 +229,8 @@ std::string shorten(std::string_view text, std::size_t most) {
   if (text.size() <= most) {
     return std::string(text);
   }
-  std::size_t end = most - std::min<std::size_t>(most, 3);
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
-    --end;
-  }
-  return std::string(text.substr(0, end)) + "\u2026";
+  return std::string(cut_between_characters(text, most - std::min<std::size_t>(most, 3))) +
+         "\u2026";
 }
 
 nlohmann::ordered_json tables_of(const Findings& findings) {

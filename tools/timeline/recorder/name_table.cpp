@@ -6,22 +6,12 @@
 #include <functional>
 #include <new>
 
+#include "allocator/base/utf8.hpp"
+
 namespace weir::timeline {
 namespace {
 
 constexpr std::size_t kPage = std::size_t{64} * 1024;
-
-/// Cuts only between UTF-8 characters.
-std::string_view cut(std::string_view text, std::size_t longest) noexcept {
-  if (text.size() <= longest) return text;
-  constexpr std::size_t kLongestCharacter = 4;
-  std::size_t size = longest;
-  while (size > longest - kLongestCharacter &&
-         (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80U) {
-    --size;
-  }
-  return text.substr(0, size);
-}
 
 std::atomic<NameTable*> table_of_process{nullptr};
 
@@ -34,7 +24,7 @@ NameTable::NameTable(NameLimits limits)
 
 std::uint32_t NameTable::number(std::string_view text) noexcept {
   if (text.empty()) return 0;
-  text = cut(text, kLongest);
+  text = cut_between_characters(text, kLongest);
   const Lock lock(mutex_);
   const auto known = numbers_.find(text);
   if (known != numbers_.end()) return known->second;

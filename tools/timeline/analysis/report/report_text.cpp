@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "allocator/base/utf8.hpp"
 #include "tools/timeline/analysis/report/report_parts.hpp"
 
 namespace weir::timeline {
@@ -236,39 +237,16 @@ std::string process_text(const Process& process, const ReportOptions& options) {
   return text + task_text(tables, figures);
 }
 
-/// Returns the length of the first character of `text`; 0 if it is invalid UTF-8 or a control
-/// character.
-std::size_t character(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-  const std::size_t length = first >= 0xf0 ? 4 : (first >= 0xe0 ? 3 : 2);
-  if (first < 0xc2 || first > 0xf4) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return 0;
-  }
-  const unsigned second = byte(1);
-  // Refuses overlong forms, surrogates, values beyond the last character, and Latin-1 control
-  // characters.
-  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) ||
-      (first == 0xc2 && second < 0xa0)) {
-    return 0;
-  }
-  return length;
-}
-
 }  // namespace
 
 std::string printable(std::string_view text) {
   std::string shown;
   shown.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t length = character(text);
-    shown += length == 0 ? std::string_view("?") : text.substr(0, length);
-    text.remove_prefix(length == 0 ? 1 : length);
+    const Character character = first_character(text);
+    const bool is_shown = character.is_shown() && (character.code < 0x80 || character.code >= 0xA0);
+    shown += is_shown ? text.substr(0, character.bytes) : "?";
+    text.remove_prefix(character.bytes);
   }
   return shown;
 }
