@@ -1,6 +1,5 @@
 #include "allocator/base/log.hpp"
 
-#include <array>
 #include <atomic>
 #include <cstdio>
 
@@ -10,27 +9,14 @@
 namespace weir {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};
 std::atomic<LogLevel> level_in_force{LogLevel::kWarn};
 std::atomic<LogSink> sink_in_force{nullptr};
 
 }  // namespace
 
-LogLevel parse_log_level(std::string_view name, std::string_view text) {
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames.at(i) == text) return static_cast<LogLevel>(i);
-  }
-  refuse(name, text, "error, warn, info or debug");
-}
-
-std::string_view to_string(LogLevel level) noexcept {
-  const auto place = static_cast<std::size_t>(level);
-  return place < kNames.size() ? kNames[place] : "unknown";
-}
-
 LogLevel log_level_from_environment(const Environment& environment) {
   Setting<LogLevel> level = Setting<LogLevel>::by_default(LogLevel::kWarn);
-  read_setting(level, environment, {"WEIR_LOG"}, parse_log_level);
+  read_setting(level, environment, {"WEIR_LOG"}, parse_name<LogLevel>);
   return level.value;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "allocator/base/names.hpp"
 #include "allocator/base/setting.hpp"
 
 namespace weir {
@@ -18,10 +19,9 @@ enum class LogLevel : std::uint8_t {
   kDebug,  ///< for finding faults
 };
 
-/// Parses `error`, `warn`, `info` or `debug`; throws UsageError.
-[[nodiscard]] LogLevel parse_log_level(std::string_view name, std::string_view text);
-/// Returns the name that parse_log_level reads.
-[[nodiscard]] std::string_view to_string(LogLevel level) noexcept;
+[[nodiscard]] constexpr auto names_of(LogLevel /*of*/) noexcept {
+  return name_table("error", "warn", "info", "debug");
+}
 /// Returns the level of WEIR_LOG, or `warn`.
 [[nodiscard]] LogLevel log_level_from_environment(
     const Environment& environment = process_environment());

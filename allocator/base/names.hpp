@@ -1,12 +1,14 @@
 #pragma once
 
 /// @file
-/// The names of an enumeration's values, in a table: `constexpr auto kModes = name_table("a", "b")`
-/// names the values 0 and 1.
+/// The names of an enumeration's values. Beside an enumeration whose values count from zero stands
+///
+///     constexpr auto names_of(Mode /*of*/) noexcept { return name_table("slow", "fast"); }
+///
+/// and to_string and parse_name know it.
 
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,41 +16,35 @@
 
 namespace weir {
 
-/// The names of the values from zero on.
-template <std::size_t Count>
-using Names = std::array<std::string_view, Count>;
-
-/// Makes a table.
+/// Makes a table of names.
 template <typename... Texts>
-[[nodiscard]] constexpr Names<sizeof...(Texts)> name_table(const Texts&... texts) noexcept {
+[[nodiscard]] constexpr std::array<std::string_view, sizeof...(Texts)> name_table(
+    const Texts&... texts) noexcept {
   return {std::string_view(texts)...};
 }
 
-/// Returns the name of `value`, which must be in the table.
-template <typename Enum, std::size_t Count>
-[[nodiscard]] constexpr std::string_view name_in(const Names<Count>& table, Enum value) noexcept {
-  return table[static_cast<std::size_t>(value)];
-}
+template <typename Enum>
+concept Named = requires(Enum value) {
+  names_of(value)[0];
+};
 
-/// Returns the value of that name; nothing if there is none.
-template <typename Enum, std::size_t Count>
-[[nodiscard]] constexpr std::optional<Enum> value_in(const Names<Count>& table,
-                                                     std::string_view text) noexcept {
-  for (std::size_t i = 0; i < Count; ++i) {
-    if (table[i] == text) return static_cast<Enum>(i);
-  }
-  return std::nullopt;
+/// Returns the name of `value`; `unknown` for a number that is no value.
+template <Named Enum>
+[[nodiscard]] constexpr std::string_view to_string(Enum value) noexcept {
+  constexpr auto kNames = names_of(Enum{});
+  const auto place = static_cast<std::size_t>(value);
+  return place < kNames.size() ? kNames[place] : "unknown";
 }
 
 /// Returns the value of that name. Otherwise throws UsageError, with `source`, the text and the
 /// names that are allowed.
-template <typename Enum, std::size_t Count>
-[[nodiscard]] Enum parse_name(const Names<Count>& table, std::string_view source,
-                              std::string_view text) {
-  if (const auto value = value_in<Enum>(table, text)) return *value;
+template <Named Enum>
+[[nodiscard]] Enum parse_name(std::string_view source, std::string_view text) {
+  constexpr auto kNames = names_of(Enum{});
   std::string all;
-  for (std::size_t i = 0; i < Count; ++i) {
-    all.append(i == 0 ? "" : i + 1 == Count ? " or " : ", ").append(table[i]);
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == text) return static_cast<Enum>(i);
+    all.append(i == 0 ? "" : i + 1 == kNames.size() ? " or " : ", ").append(kNames[i]);
   }
   refuse(source, text, all);
 }

@@ -68,7 +68,7 @@ PeerCandidates peer_candidates(std::string_view flag, std::string_view text,
 
 replay::UpstreamKind parse_peer_upstream(std::string_view flag, std::string_view text) {
   if (text != "simulated" && text != "host") refuse(flag, text, "simulated or host");
-  return replay::parse_upstream(flag, text);
+  return parse_name<replay::UpstreamKind>(flag, text);
 }
 
 }  // namespace weir::bench

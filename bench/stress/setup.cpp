@@ -20,7 +20,7 @@ std::string kept_pools() {
 }
 
 replay::UpstreamKind upstream_of(const std::string& text) {
-  const replay::UpstreamKind kind = replay::parse_upstream("--upstream", text);
+  const replay::UpstreamKind kind = parse_name<replay::UpstreamKind>("--upstream", text);
   if (kind == replay::UpstreamKind::kCuda && peers_runtime() != nullptr) {
     refuse("--upstream", text, "simulated or host: this build has peers, which need the stand-in");
   }

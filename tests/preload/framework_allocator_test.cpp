@@ -222,11 +222,11 @@ TEST(FrameworkAllocator, PyTorchFollowsAnAllocatorThatIsSetUnlessTheTorchWayIsSe
 
 TEST(FrameworkAllocator, ModesAreParsedAndDescribed) {
   for (const AllocatorMode mode : {AllocatorMode::kFramework, AllocatorMode::kAsync}) {
-    EXPECT_EQ(parse_allocator_mode("--allocator", to_string(mode)), mode);
+    EXPECT_EQ(parse_name<AllocatorMode>("--allocator", to_string(mode)), mode);
   }
-  EXPECT_EQ(
-      message_of<UsageError>([] { (void)parse_allocator_mode("--allocator", "cudaMallocAsync"); }),
-      "--allocator='cudaMallocAsync' is not allowed: framework or async");
+  EXPECT_EQ(message_of<UsageError>(
+                [] { (void)parse_name<AllocatorMode>("--allocator", "cudaMallocAsync"); }),
+            "--allocator='cudaMallocAsync' is not allowed: framework or async");
   EXPECT_EQ(allocator_mode(environment_of({})).value, AllocatorMode::kFramework);
   const Setting<AllocatorMode> set = allocator_mode(environment_of({{"WEIR_ALLOCATOR", "async"}}));
   EXPECT_EQ(set.value, AllocatorMode::kAsync);

@@ -22,15 +22,16 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ReplayUpstreams, AreNamedAndHaveTheCapacityThatIsAskedFor) {
-  EXPECT_EQ(replay::parse_upstream("t", "simulated"), UpstreamKind::kSimulated);
-  EXPECT_EQ(replay::parse_upstream("t", "cuda"), UpstreamKind::kCuda);
+  EXPECT_EQ(parse_name<replay::UpstreamKind>("t", "simulated"), UpstreamKind::kSimulated);
+  EXPECT_EQ(parse_name<replay::UpstreamKind>("t", "cuda"), UpstreamKind::kCuda);
   for (const UpstreamKind kind : {UpstreamKind::kSimulated, UpstreamKind::kHost}) {
     const auto upstream = replay::upstreams_of(kind)(mib(3));
     EXPECT_EQ(upstream->capacity(), mib(3));
     EXPECT_EQ(upstream->allocate(mib(4)), nullptr);
   }
-  EXPECT_THAT(message_of<UsageError>([] { (void)replay::parse_upstream("--upstream", "disk"); }),
-              HasSubstr("--upstream='disk' is not allowed: simulated, host or cuda"));
+  EXPECT_THAT(
+      message_of<UsageError>([] { (void)parse_name<replay::UpstreamKind>("--upstream", "disk"); }),
+      HasSubstr("--upstream='disk' is not allowed: simulated, host or cuda"));
 }
 
 TEST(ReplayUpstreams, HaveRoomForAnyTraceUnlessTheMemoryIsReal) {

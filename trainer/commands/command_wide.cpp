@@ -52,14 +52,14 @@ void add_network_flags(WideFlags& flags) {
       "multiplies these widths, and rounds each to the nearest whole number, at least 1; those of "
       "a data set stay (default: 1)");
   flags.add(
-      "--loss", [](S & s) -> auto& { return s.loss; }, parse_loss,
+      "--loss", [](S & s) -> auto& { return s.loss; }, parse_name<SparseLoss>,
       Value::one_of(names_to(SparseLoss::kLogistic)),
       "softmax, or logistic: each class alone (default: softmax)");
   flags.add(
-      "--optimizer", [](S & s) -> auto& { return s.optimizer; }, parse_optimizer,
+      "--optimizer", [](S & s) -> auto& { return s.optimizer; }, parse_name<Optimizer>,
       Value::one_of(names_to(Optimizer::kAdamax)), "how weights are updated (default: adam)");
   flags.add(
-      "--precision", [](S & s) -> auto& { return s.precision; }, parse_precision,
+      "--precision", [](S & s) -> auto& { return s.precision; }, parse_name<Precision>,
       Value::one_of(names_to(Precision::kFp16)),
       "precision of the products; fp16 has a dynamic loss scale (default: float32)");
 }
@@ -67,7 +67,7 @@ void add_network_flags(WideFlags& flags) {
 void add_placement_flags(WideFlags& flags) {
   using S = WideSettings;
   flags.add(
-      "--first-layer", [](S & s) -> auto& { return s.first_layer; }, parse_layer_place,
+      "--first-layer", [](S & s) -> auto& { return s.first_layer; }, parse_name<LayerPlace>,
       Value::one_of(names_to(LayerPlace::kCpu)),
       "cpu keeps the first layer and its moments there, and trains the rest on the device "
       "(default: device)");
@@ -89,7 +89,7 @@ void add_feeding_flags(WideFlags& flags) {
       "--test-batches", [](S & s) -> auto& { return s.test_batches; }, parse_count, Value("N"),
       "generated batches to test on (default: 5)");
   flags.add(
-      "--keep-data", [](S & s) -> auto& { return s.keep_data; }, parse_data_place,
+      "--keep-data", [](S & s) -> auto& { return s.keep_data; }, parse_name<DataPlace>,
       Value::one_of(names_to(DataPlace::kDevice)),
       "host: copy each batch of --data when it is its turn; device: copy the first epoch's batches "
       "before training and use them in each epoch (default: host)");
@@ -133,7 +133,7 @@ class WideCommand {
     flags_.add(
         "--parallel", [](WideSettings & s) -> auto& { return s.parallel; },
         [](std::string_view name, std::string_view text) {
-          return std::optional<Parallel>(parse_parallel(name, text));
+          return std::optional<Parallel>(parse_name<Parallel>(name, text));
         },
         Value::one_of(names_to(Parallel::kModel)),
         "what the ranks that mpirun or torchrun started share: data, each batch's rows; model, the "

@@ -124,7 +124,7 @@ void add_model_flags(TrainFlags& flags, const std::string& default_inputs,
       "--width-factor", [](S & s) -> auto& { return s.width_factor; }, parse_width_factor,
       Value("N"), with_default("multiplies the widths of the hidden layers", "1"));
   flags.add(
-      "--inputs", [](S & s) -> auto& { return s.inputs; }, parse_inputs,
+      "--inputs", [](S & s) -> auto& { return s.inputs; }, parse_name<InputKind>,
       Value::one_of(names_to(InputKind::kDrawn)),
       with_default("generated batches: host, made on the way and copied; ring, made beforehand and "
                    "copied in turn; drawn, by the device",

@@ -156,9 +156,8 @@ std::string task_table(const timeline::TaskTable& table, bool wide) {
   text.words({"time by task, " + table.name, "what ran there"},
              cells_of(tasks,
                       [](const TaskRow& row) {
-                        return row.group == TaskGroup::kCopy
-                                   ? std::string(timeline::to_string(row.direction))
-                                   : row.name;
+                        return row.group == TaskGroup::kCopy ? std::string(to_string(row.direction))
+                                                             : row.name;
                       }),
              Long::kCut)
       .numbers(
@@ -190,7 +189,7 @@ json tasks_json(const std::vector<timeline::TaskTable>& tasks) {
                       {"bytes", row.bytes},
                       {"bytes_per_second", row.bytes_per_second}});
       if (row.group == timeline::TaskGroup::kCopy) {
-        rows.back()["name"] = timeline::to_string(row.direction);
+        rows.back()["name"] = to_string(row.direction);
       }
     }
     all.push_back({{"device", table.name}, {"busy_ns", table.busy}, {"rows", std::move(rows)}});

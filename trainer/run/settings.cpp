@@ -1,6 +1,5 @@
 #include "trainer/run/settings.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -23,25 +22,6 @@ namespace {
 constexpr std::uint64_t kMostCount = 1'000'000'000;
 
 }  // namespace
-
-InputKind parse_inputs(std::string_view name, std::string_view text) {
-  for (const InputKind kind : {InputKind::kHost, InputKind::kRing, InputKind::kDrawn}) {
-    if (text == to_string(kind)) return kind;
-  }
-  refuse(name, text, "host, ring or drawn");
-}
-
-std::string_view to_string(InputKind kind) noexcept {
-  switch (kind) {
-    case InputKind::kHost:
-      return "host";
-    case InputKind::kRing:
-      return "ring";
-    case InputKind::kDrawn:
-      return "drawn";
-  }
-  return "unknown";
-}
 
 std::string format_setting(double value) {
   std::array<char, 32> text{};

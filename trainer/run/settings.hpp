@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/names.hpp"
 #include "allocator/base/setting.hpp"
 #include "allocator/base/setting_line.hpp"
 #include "allocator/pool_options.hpp"
@@ -35,10 +36,9 @@ enum class StaticMemory : std::uint8_t {
   kShape,  ///< the same, and a GPU captures it
 };
 
-/// Parses `host`, `ring` or `drawn`. Otherwise throws UsageError with `name`.
-[[nodiscard]] InputKind parse_inputs(std::string_view name, std::string_view text);
-/// Returns the text that parse_inputs reads.
-[[nodiscard]] std::string_view to_string(InputKind kind) noexcept;
+[[nodiscard]] constexpr auto names_of(InputKind /*of*/) noexcept {
+  return name_table("host", "ring", "drawn");
+}
 
 struct TrainSettings {
   /// A name for open_device; choose_device derives it from the user's.

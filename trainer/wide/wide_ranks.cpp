@@ -43,17 +43,6 @@ void for_each_within(Shard range, const std::vector<std::uint32_t>& numbers, std
 
 }  // namespace
 
-Parallel parse_parallel(std::string_view name, std::string_view text) {
-  for (const Parallel parallel : {Parallel::kData, Parallel::kModel}) {
-    if (text == to_string(parallel)) return parallel;
-  }
-  refuse(name, text, "data or model");
-}
-
-std::string_view to_string(Parallel parallel) noexcept {
-  return parallel == Parallel::kData ? "data" : "model";
-}
-
 Shard WideRanks::part_of(std::uint64_t total) const noexcept {
   if (!share(Parallel::kModel)) return {.first = 0, .count = total};
   return shard_of(total, ranks->rank(), ranks->size());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/names.hpp"
 #include "trainer/model/sparse_operations.hpp"
 #include "trainer/ranks/buckets.hpp"
 #include "trainer/ranks/communicator.hpp"
@@ -25,9 +26,9 @@ enum class Parallel : std::uint8_t {
   kModel,
 };
 
-/// Parses `data` or `model`.
-[[nodiscard]] Parallel parse_parallel(std::string_view name, std::string_view text);
-[[nodiscard]] std::string_view to_string(Parallel parallel) noexcept;
+[[nodiscard]] constexpr auto names_of(Parallel /*of*/) noexcept {
+  return name_table("data", "model");
+}
 
 /// This process among the ranks.
 struct WideRanks {

@@ -1,7 +1,6 @@
 #include "trainer/wide/wide_settings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <system_error>
@@ -19,11 +18,6 @@
 namespace weir {
 namespace {
 
-constexpr std::array kLosses{SparseLoss::kSoftmax, SparseLoss::kLogistic};
-constexpr std::array kOptimizers{Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam,
-                                 Optimizer::kAdamax};
-constexpr std::array kPrecisions{Precision::kFloat32, Precision::kTf32, Precision::kBf16,
-                                 Precision::kFp16};
 /// Generated test rows are apart from all training rows.
 constexpr std::uint64_t kFirstTestRow = std::uint64_t{1} << 48U;
 
@@ -76,81 +70,6 @@ std::chrono::nanoseconds parse_read_time(std::string_view name, std::string_view
     refuse(name, text, "a time from 1us to 10s, such as 500us, 20ms or 1s");
   }
   return *time;
-}
-
-SparseLoss parse_loss(std::string_view name, std::string_view text) {
-  for (const SparseLoss loss : kLosses) {
-    if (text == to_string(loss)) return loss;
-  }
-  refuse(name, text, "softmax or logistic");
-}
-
-std::string_view to_string(SparseLoss loss) noexcept {
-  return loss == SparseLoss::kSoftmax ? "softmax" : "logistic";
-}
-
-Optimizer parse_optimizer(std::string_view name, std::string_view text) {
-  for (const Optimizer optimizer : kOptimizers) {
-    if (text == to_string(optimizer)) return optimizer;
-  }
-  refuse(name, text, "sgd, momentum, adam or adamax");
-}
-
-std::string_view to_string(Optimizer optimizer) noexcept {
-  switch (optimizer) {
-    case Optimizer::kSgd:
-      return "sgd";
-    case Optimizer::kMomentum:
-      return "momentum";
-    case Optimizer::kAdam:
-      return "adam";
-    case Optimizer::kAdamax:
-      return "adamax";
-  }
-  return "unknown";
-}
-
-DataPlace parse_data_place(std::string_view name, std::string_view text) {
-  for (const DataPlace place : {DataPlace::kHost, DataPlace::kDevice}) {
-    if (text == to_string(place)) return place;
-  }
-  refuse(name, text, "host or device");
-}
-
-std::string_view to_string(DataPlace place) noexcept {
-  return place == DataPlace::kHost ? "host" : "device";
-}
-
-LayerPlace parse_layer_place(std::string_view name, std::string_view text) {
-  for (const LayerPlace place : {LayerPlace::kDevice, LayerPlace::kCpu}) {
-    if (text == to_string(place)) return place;
-  }
-  refuse(name, text, "device or cpu");
-}
-
-std::string_view to_string(LayerPlace place) noexcept {
-  return place == LayerPlace::kDevice ? "device" : "cpu";
-}
-
-Precision parse_precision(std::string_view name, std::string_view text) {
-  for (const Precision precision : kPrecisions) {
-    if (text == to_string(precision)) return precision;
-  }
-  refuse(name, text, "float32, tf32, bf16 or fp16");
-}
-
-std::string_view to_string(Precision precision) noexcept {
-  switch (precision) {
-    case Precision::kFloat32:
-      return "float32";
-    case Precision::kTf32:
-      return "tf32";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kFp16:
-      return "fp16";
-  }
-  return "unknown";
 }
 
 WideSettings WideSettings::from_environment(const Environment& environment,

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/names.hpp"
 #include "allocator/base/setting.hpp"
 #include "tools/program/output_file.hpp"
 #include "trainer/checkpoint/checkpoint_schedule.hpp"
@@ -130,20 +131,20 @@ struct WideSettings {
 /// Parses a time such as `20ms`, at most 10 s: a run that is stopped waits for its readers.
 [[nodiscard]] std::chrono::nanoseconds parse_read_time(std::string_view name,
                                                        std::string_view text);
-/// Parses `softmax` or `logistic`.
-[[nodiscard]] SparseLoss parse_loss(std::string_view name, std::string_view text);
-[[nodiscard]] std::string_view to_string(SparseLoss loss) noexcept;
-/// Parses `sgd`, `momentum`, `adam` or `adamax`.
-[[nodiscard]] Optimizer parse_optimizer(std::string_view name, std::string_view text);
-[[nodiscard]] std::string_view to_string(Optimizer optimizer) noexcept;
-/// Parses `host` or `device`.
-[[nodiscard]] DataPlace parse_data_place(std::string_view name, std::string_view text);
-[[nodiscard]] std::string_view to_string(DataPlace place) noexcept;
-/// Parses `device` or `cpu`.
-[[nodiscard]] LayerPlace parse_layer_place(std::string_view name, std::string_view text);
-[[nodiscard]] std::string_view to_string(LayerPlace place) noexcept;
-/// Parses `float32`, `tf32`, `bf16` or `fp16`.
-[[nodiscard]] Precision parse_precision(std::string_view name, std::string_view text);
-[[nodiscard]] std::string_view to_string(Precision precision) noexcept;
+[[nodiscard]] constexpr auto names_of(SparseLoss /*of*/) noexcept {
+  return name_table("softmax", "logistic");
+}
+[[nodiscard]] constexpr auto names_of(Optimizer /*of*/) noexcept {
+  return name_table("sgd", "momentum", "adam", "adamax");
+}
+[[nodiscard]] constexpr auto names_of(DataPlace /*of*/) noexcept {
+  return name_table("host", "device");
+}
+[[nodiscard]] constexpr auto names_of(LayerPlace /*of*/) noexcept {
+  return name_table("device", "cpu");
+}
+[[nodiscard]] constexpr auto names_of(Precision /*of*/) noexcept {
+  return name_table("float32", "tf32", "bf16", "fp16");
+}
 
 }  // namespace weir

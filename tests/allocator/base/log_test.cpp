@@ -31,7 +31,7 @@ TEST(Log, LetsThroughWhatIsAsSevereAsItsLevelAllows) {
 TEST(Log, EveryLevelIsReadBackAsItIsWritten) {
   for (const LogLevel level :
        {LogLevel::kError, LogLevel::kWarn, LogLevel::kInfo, LogLevel::kDebug}) {
-    EXPECT_EQ(parse_log_level("WEIR_LOG", to_string(level)), level);
+    EXPECT_EQ(parse_name<LogLevel>("WEIR_LOG", to_string(level)), level);
   }
 }
 

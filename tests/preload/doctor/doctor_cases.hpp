@@ -134,8 +134,8 @@ inline void expect_finding(const Case& one, const std::string& pages) {
   std::string all;
   for (const Finding& finding : findings) {
     const bool is_ok = finding.state == State::kOk;
-    all += finding.check + " " + std::string(name_in(kStateNames, finding.state)) + ": " +
-           finding.text + " | " + finding.remedy + "\n";
+    all += finding.check + " " + std::string(to_string(finding.state)) + ": " + finding.text +
+           " | " + finding.remedy + "\n";
     EXPECT_EQ(is_ok, finding.remedy.empty()) << finding.text;
     EXPECT_TRUE(!is_ok || finding.breaks.empty()) << finding.text;
     EXPECT_TRUE(finding.state != State::kFails || !finding.breaks.empty()) << finding.text;

@@ -117,7 +117,7 @@ TEST(WidePlacement, RefusesWhatCannotWork) {
         s.first_layer_budget = {BudgetRequest{.bytes = gib(1'000'000)}, "--first-layer-budget"};
       }).find("--first-layer-budget"),
       std::string::npos);
-  EXPECT_EQ(message_of<UsageError>([] { (void)parse_layer_place("--first-layer", "gpu"); }),
+  EXPECT_EQ(message_of<UsageError>([] { (void)parse_name<LayerPlace>("--first-layer", "gpu"); }),
             "--first-layer='gpu' is not allowed: device or cpu");
 }
 

@@ -95,22 +95,22 @@ TEST(WideSettings, ParsesListsNumbersAndNames) {
   }
   for (const Optimizer o :
        {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam, Optimizer::kAdamax}) {
-    EXPECT_EQ(parse_optimizer("--optimizer", to_string(o)), o);
+    EXPECT_EQ(parse_name<Optimizer>("--optimizer", to_string(o)), o);
   }
   for (const Precision p :
        {Precision::kFloat32, Precision::kTf32, Precision::kBf16, Precision::kFp16}) {
-    EXPECT_EQ(parse_precision("--precision", to_string(p)), p);
+    EXPECT_EQ(parse_name<Precision>("--precision", to_string(p)), p);
   }
   for (const SparseLoss loss : {SparseLoss::kSoftmax, SparseLoss::kLogistic}) {
-    EXPECT_EQ(parse_loss("--loss", to_string(loss)), loss);
+    EXPECT_EQ(parse_name<SparseLoss>("--loss", to_string(loss)), loss);
   }
   for (const DataPlace place : {DataPlace::kHost, DataPlace::kDevice}) {
-    EXPECT_EQ(parse_data_place("--keep-data", to_string(place)), place);
+    EXPECT_EQ(parse_name<DataPlace>("--keep-data", to_string(place)), place);
   }
-  EXPECT_THROW((void)parse_data_place("--keep-data", "disk"), UsageError);
-  EXPECT_THROW((void)parse_optimizer("--optimizer", "adagrad"), UsageError);
-  EXPECT_THROW((void)parse_precision("--precision", "fp8"), UsageError);
-  EXPECT_THROW((void)parse_loss("--loss", "hinge"), UsageError);
+  EXPECT_THROW((void)parse_name<DataPlace>("--keep-data", "disk"), UsageError);
+  EXPECT_THROW((void)parse_name<Optimizer>("--optimizer", "adagrad"), UsageError);
+  EXPECT_THROW((void)parse_name<Precision>("--precision", "fp8"), UsageError);
+  EXPECT_THROW((void)parse_name<SparseLoss>("--loss", "hinge"), UsageError);
 }
 
 TEST(WideSettings, AReaderMayBeSlowedByTenSecondsAtMost) {

@@ -24,24 +24,6 @@ constexpr std::array kNvmlHooks{
 
 }  // namespace
 
-std::string_view to_string(Action action) noexcept {
-  switch (action) {
-    case Action::kSwap:
-      return "swap";
-    case Action::kOwn:
-      return "own";
-    case Action::kView:
-      return "view";
-    case Action::kCount:
-      return "count";
-    case Action::kFollow:
-      return "follow";
-    case Action::kPace:
-      return "pace";
-  }
-  return "?";
-}
-
 std::span<const Hook> hooks() noexcept { return kHooks; }
 
 std::span<const NvmlHook> nvml_hooks() noexcept { return kNvmlHooks; }

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "allocator/base/names.hpp"
+
 namespace weir::preload {
 
 /// What a hook does with a call.
@@ -18,7 +20,9 @@ enum class Action : std::uint8_t {
   kFollow,  ///< passed, and noted
   kPace,    ///< passed; held back first if that keeps the program in its budget
 };
-[[nodiscard]] std::string_view to_string(Action action) noexcept;
+[[nodiscard]] constexpr auto names_of(Action /*of*/) noexcept {
+  return name_table("swap", "own", "view", "count", "follow", "pace");
+}
 
 struct Hook {
   const char* base;        ///< name for cuGetProcAddress

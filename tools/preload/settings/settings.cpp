@@ -80,10 +80,6 @@ class Lines {
 
 }  // namespace
 
-std::string_view to_string(NvmlAnswers answers) noexcept {
-  return answers == NvmlAnswers::kReal ? "real" : "budget";
-}
-
 void check_pool(std::string_view name, std::string_view text) {
   if (is_auto(text)) return;
   try {
@@ -95,35 +91,6 @@ void check_pool(std::string_view name, std::string_view text) {
 
 std::string pool_name(const Settings& settings) {
   return settings.auto_pools.value ? "auto" : std::string(to_string(settings.pool.kind.value));
-}
-
-std::string_view to_string(SpillTo spill) noexcept {
-  return spill == SpillTo::kHost ? "host" : "off";
-}
-
-SpillTo parse_spill(std::string_view name, std::string_view text) {
-  if (text == "off") return SpillTo::kNowhere;
-  if (text == "host") return SpillTo::kHost;
-  refuse(name, text, "off or host");
-}
-
-std::string_view to_string(TorchWay way) noexcept {
-  switch (way) {
-    case TorchWay::kPlug:
-      return "plug";
-    case TorchWay::kAsync:
-      return "async";
-    case TorchWay::kOff:
-      break;
-  }
-  return "off";
-}
-
-TorchWay parse_torch_way(std::string_view name, std::string_view text) {
-  for (const TorchWay way : {TorchWay::kPlug, TorchWay::kAsync, TorchWay::kOff}) {
-    if (text == to_string(way)) return way;
-  }
-  refuse(name, text, "plug, async or off");
 }
 
 std::chrono::nanoseconds parse_max_wait(std::string_view name, std::string_view text) {
@@ -153,14 +120,14 @@ Settings Settings::from_environment(const Environment& environment) {
   settings.share = ShareSettings::from_environment(environment);
   read_setting(settings.sync_free, environment, {"WEIR_SYNC_FREE"}, parse_switch);
   read_setting(settings.max_wait, environment, {"WEIR_MAX_WAIT"}, parse_max_wait);
-  read_setting(settings.spill, environment, {"WEIR_SPILL"}, parse_spill);
-  read_setting(settings.torch, environment, {"WEIR_TORCH"}, parse_torch_way);
+  read_setting(settings.spill, environment, {"WEIR_SPILL"}, parse_name<SpillTo>);
+  read_setting(settings.torch, environment, {"WEIR_TORCH"}, parse_name<TorchWay>);
   read_setting(settings.batch_range, environment, {"WEIR_BATCH_RANGE"}, parse_text);
   read_setting(settings.nvml, environment, {"WEIR_NVML"}, parse_nvml);
   read_setting(settings.summary, environment, {"WEIR_SUMMARY"}, parse_log);
   settings.publish = timeline::publish_setting(environment);
   settings.timeline = timeline::TimelineSettings::from_environment(environment);
-  read_setting(settings.log, environment, {"WEIR_LOG"}, parse_log_level);
+  read_setting(settings.log, environment, {"WEIR_LOG"}, parse_name<LogLevel>);
   settings.pool.validate();
   return settings;
 }

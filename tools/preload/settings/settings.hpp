@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "allocator/base/log.hpp"
+#include "allocator/base/names.hpp"
 #include "allocator/base/setting.hpp"
 #include "allocator/base/setting_line.hpp"
 #include "allocator/pool_options.hpp"
@@ -25,16 +26,16 @@ enum class NvmlAnswers : std::uint8_t {
   kBudget,  ///< the budget, as cuMemGetInfo does
   kReal,    ///< NVML's own figures
 };
-[[nodiscard]] std::string_view to_string(NvmlAnswers answers) noexcept;
+[[nodiscard]] constexpr auto names_of(NvmlAnswers /*of*/) noexcept {
+  return name_table("budget", "real");
+}
 
 /// Where memory comes from when the budget is used up and no wait helps.
 enum class SpillTo : std::uint8_t {
   kNowhere,  ///< the request fails
   kHost,     ///< managed memory that stays on the host
 };
-[[nodiscard]] std::string_view to_string(SpillTo spill) noexcept;
-/// Parses `off` or `host`. Otherwise throws UsageError.
-[[nodiscard]] SpillTo parse_spill(std::string_view name, std::string_view text);
+[[nodiscard]] constexpr auto names_of(SpillTo /*of*/) noexcept { return name_table("off", "host"); }
 
 /// How PyTorch allocates.
 enum class TorchWay : std::uint8_t {
@@ -42,9 +43,9 @@ enum class TorchWay : std::uint8_t {
   kAsync,  ///< each tensor from the driver in stream order, as PyTorch's variables ask it to
   kOff,    ///< by its own allocator, whose segments Weir serves
 };
-[[nodiscard]] std::string_view to_string(TorchWay way) noexcept;
-/// Parses `plug`, `async` or `off`. Otherwise throws UsageError.
-[[nodiscard]] TorchWay parse_torch_way(std::string_view name, std::string_view text);
+[[nodiscard]] constexpr auto names_of(TorchWay /*of*/) noexcept {
+  return name_table("plug", "async", "off");
+}
 
 struct Settings {
   PoolOptions pool;  ///< WEIR_POOL, WEIR_BUDGET (per device), and so on

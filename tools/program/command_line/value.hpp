@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/names.hpp"
+
 namespace weir {
 
 /// The values of a flag, as alternatives with `|` between them: `auto|N|TIME|off`. A word in

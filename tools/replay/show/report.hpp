@@ -15,7 +15,7 @@ namespace weir::replay {
 
 /// The conditions of a replay besides the trace.
 struct Setup {
-  std::string upstream;  ///< in the syntax of parse_upstream
+  std::string upstream;  ///< a name of UpstreamKind
   Bytes capacity;
   std::uint64_t lag = 0;
   std::vector<SettingLine> settings{};  ///< of the program, for results_json

@@ -25,13 +25,6 @@ Bytes host_capacity() {
 
 }  // namespace
 
-UpstreamKind parse_upstream(std::string_view name, std::string_view text) {
-  if (text == "simulated") return UpstreamKind::kSimulated;
-  if (text == "host") return UpstreamKind::kHost;
-  if (text == "cuda") return UpstreamKind::kCuda;
-  refuse(name, text, "simulated, host or cuda");
-}
-
 MakeUpstream upstreams_of(UpstreamKind kind) {
   switch (kind) {
     case UpstreamKind::kSimulated:

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "allocator/base/names.hpp"
 #include "tools/replay/subject/pool_subject.hpp"
 
 namespace weir::replay {
@@ -14,8 +15,9 @@ enum class UpstreamKind {
   kCuda,       ///< memory of the first GPU
 };
 
-/// Parses `simulated`, `host` or `cuda`. Otherwise throws UsageError naming `name`.
-[[nodiscard]] UpstreamKind parse_upstream(std::string_view name, std::string_view text);
+[[nodiscard]] constexpr auto names_of(UpstreamKind /*of*/) noexcept {
+  return name_table("simulated", "host", "cuda");
+}
 
 /// Returns a maker of upstreams of that kind. Throws UsageError with the reason if this machine has
 /// no such memory.

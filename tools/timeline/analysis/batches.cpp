@@ -100,20 +100,6 @@ class Batches {
 
 }  // namespace
 
-std::string_view to_string(TimelineStall reason) noexcept {
-  switch (reason) {
-    case TimelineStall::kBudget:
-      return "budget";
-    case TimelineStall::kRunAhead:
-      return "run-ahead";
-    case TimelineStall::kTurn:
-      return "turn";
-    case TimelineStall::kOpen:
-      return "open batches";
-  }
-  return "unknown";
-}
-
 std::uint64_t BatchFigures::stalled_in_all() const noexcept {
   std::uint64_t sum = 0;
   for (const std::uint64_t time : stalled) sum = add_capped(sum, time);

@@ -8,13 +8,18 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/names.hpp"
 #include "tools/timeline/analysis/index.hpp"
 
-namespace weir::timeline {
+namespace weir {
 
-inline constexpr std::size_t kStallReasons = 4;  ///< number of TimelineStall values
-/// `budget`, `run-ahead`, `turn`, `open batches`.
-[[nodiscard]] std::string_view to_string(TimelineStall reason) noexcept;
+[[nodiscard]] constexpr auto names_of(TimelineStall /*of*/) noexcept {
+  return name_table("budget", "run-ahead", "turn", "open batches");
+}
+
+namespace timeline {
+
+inline constexpr std::size_t kStallReasons = names_of(TimelineStall{}).size();
 
 struct BatchFigures {
   std::uint32_t number = 0;
@@ -58,4 +63,5 @@ struct StallFigures {
 /// picture.
 [[nodiscard]] std::vector<Span> stalled_spans(const Index& index);
 
-}  // namespace weir::timeline
+}  // namespace timeline
+}  // namespace weir

@@ -5,31 +5,21 @@
 namespace weir::timeline {
 namespace {
 
-struct Words {
-  std::string_view word;
-  std::string_view sentence;
-};
-constexpr std::array<Words, kIdleCauses> kWords{{
-    {"barrier", "The program waited until the device was done, and only then prepared more work."},
-    {"memory", "An allocation waited for memory: a larger budget or smaller batches help."},
-    {"budget", "A batch was not admitted: the budget had no room for it, or it was not its turn."},
-    {"throttled",
-     "A batch was not admitted: enough work was queued. The run-ahead target `auto` grows by such "
-     "gaps."},
-    {"pace", "A launch was held back."},
-    {"loader", "No batch was begun: the program prepared its inputs or did other things."},
-    {"launch", "Work was submitted in time or one piece right after another, and began late."},
-    {"unknown", "The recording does not say why."},
-}};
+constexpr std::array<std::string_view, kIdleCauses> kSentences{
+    "The program waited until the device was done, and only then prepared more work.",
+    "An allocation waited for memory: a larger budget or smaller batches help.",
+    "A batch was not admitted: the budget had no room for it, or it was not its turn.",
+    "A batch was not admitted: enough work was queued. The run-ahead target `auto` grows by such "
+    "gaps.",
+    "A launch was held back.",
+    "No batch was begun: the program prepared its inputs or did other things.",
+    "Work was submitted in time or one piece right after another, and began late.",
+    "The recording does not say why."};
 
 }  // namespace
 
-std::string_view to_string(IdleCause cause) noexcept {
-  return kWords[std::min(static_cast<std::size_t>(cause), kIdleCauses - 1)].word;
-}
-
 std::string_view explain(IdleCause cause) noexcept {
-  return kWords[std::min(static_cast<std::size_t>(cause), kIdleCauses - 1)].sentence;
+  return kSentences[std::min(static_cast<std::size_t>(cause), kIdleCauses - 1)];
 }
 
 IdleCause cause_of(const GapFacts& facts) noexcept {

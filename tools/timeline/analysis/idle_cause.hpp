@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "allocator/base/names.hpp"
+
 namespace weir::timeline {
 
 /// The cause of a device's gap. Earlier values win ties.
@@ -19,10 +21,12 @@ enum class IdleCause : std::uint8_t {
   kLaunch,    ///< the work was submitted in time, or right after other work, but began late
   kUnknown,   ///< unknown
 };
-inline constexpr std::size_t kIdleCauses = static_cast<std::size_t>(IdleCause::kUnknown) + 1;
-/// Returns one word: `barrier`, `memory`, `budget`, `throttled`, `pace`, `loader`, `launch`,
-/// `unknown`.
-[[nodiscard]] std::string_view to_string(IdleCause cause) noexcept;
+/// One word each.
+[[nodiscard]] constexpr auto names_of(IdleCause /*of*/) noexcept {
+  return name_table("barrier", "memory", "budget", "throttled", "pace", "loader", "launch",
+                    "unknown");
+}
+inline constexpr std::size_t kIdleCauses = names_of(IdleCause{}).size();
 /// Returns the cause's meaning and a remedy in one sentence.
 [[nodiscard]] std::string_view explain(IdleCause cause) noexcept;
 

@@ -161,24 +161,6 @@ std::optional<TimelineCopy> copy_direction(const StreamInfo& stream,
   return std::nullopt;
 }
 
-std::string_view to_string(TimelineCopy direction) noexcept {
-  switch (direction) {
-    case TimelineCopy::kToDevice:
-      return "copy to device";
-    case TimelineCopy::kFromDevice:
-      return "copy from device";
-    case TimelineCopy::kOnDevice:
-      return "copy on device";
-    case TimelineCopy::kPeer:
-      return "copy between devices";
-    case TimelineCopy::kOnHost:
-      return "copy on host";
-    case TimelineCopy::kOther:
-      break;
-  }
-  return "copy";
-}
-
 std::vector<TaskTable> task_tables(const Index& index) {
   std::vector<TaskTable> tables;
   for (const StreamInfo& stream : index.streams()) {  // by device

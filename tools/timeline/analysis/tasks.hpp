@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/names.hpp"
 #include "tools/timeline/analysis/index.hpp"
 
 namespace weir::timeline {
@@ -20,6 +21,9 @@ enum class TaskGroup : std::uint8_t {
   kAllocator,  ///< allocations, frees, growth: counts and bytes, no time
   kWait,       ///< waits of frontends: barriers, stalls, waits for memory
 };
+[[nodiscard]] constexpr auto names_of(TaskGroup /*of*/) noexcept {
+  return name_table("operation", "copy", "set", "allocator", "wait");
+}
 struct TaskRow {
   TaskGroup group{};
   std::string name{};
@@ -47,7 +51,14 @@ struct TaskTable {
 /// Returns the direction in which a work of `stream` copies; nothing if it is no copy.
 [[nodiscard]] std::optional<TimelineCopy> copy_direction(const StreamInfo& stream,
                                                          const TimelineRecord& work) noexcept;
-/// `copy to device`, ...
-[[nodiscard]] std::string_view to_string(TimelineCopy direction) noexcept;
 
 }  // namespace weir::timeline
+
+namespace weir {
+
+[[nodiscard]] constexpr auto names_of(TimelineCopy /*of*/) noexcept {
+  return name_table("copy", "copy to device", "copy from device", "copy on device",
+                    "copy between devices", "copy on host");
+}
+
+}  // namespace weir

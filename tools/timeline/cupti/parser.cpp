@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <unordered_set>
 
+#include "allocator/base/names.hpp"
+
 namespace weir::timeline::cupti {
 namespace {
 
@@ -57,21 +59,10 @@ TimelineCopy copy_direction(std::uint8_t kind) noexcept {
 }
 
 std::string_view copy_name(TimelineCopy direction) noexcept {
-  switch (direction) {
-    case TimelineCopy::kToDevice:
-      return "copy host to device";
-    case TimelineCopy::kFromDevice:
-      return "copy device to host";
-    case TimelineCopy::kOnDevice:
-      return "copy on the device";
-    case TimelineCopy::kOnHost:
-      return "copy on the host";
-    case TimelineCopy::kPeer:
-      return "copy between devices";
-    case TimelineCopy::kOther:
-      break;
-  }
-  return "copy";
+  constexpr auto kNames =
+      name_table("copy", "copy host to device", "copy device to host", "copy on the device",
+                 "copy between devices", "copy on the host");
+  return kNames[static_cast<std::size_t>(direction)];
 }
 
 std::string_view sync_name(std::uint32_t type) noexcept {

@@ -90,7 +90,7 @@ ReplayFlags::ReplayFlags(CommandLine& line) {
 
 ReplayRequest checked(const ReplayFlags& flags) {
   ReplayRequest request{.choices = choices_of(flags),
-                        .upstream = replay::parse_upstream("--upstream", flags.upstream),
+                        .upstream = parse_name<replay::UpstreamKind>("--upstream", flags.upstream),
                         .capacity = {},
                         .lag = parse_lag(flags.lag)};
   if (!flags.capacity.empty()) request.capacity = parse_capacity(flags.capacity);

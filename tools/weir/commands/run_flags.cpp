@@ -31,17 +31,17 @@ RunFlags::RunFlags(CommandLine& line) {
       Value::one_of(names_to(Policy::kBarrier)),
       "throttled (default) holds the program back early; backstop only waits where memory would "
       "run out; unbounded never waits; barrier waits after each marked batch");
-  add("--allocator", "WEIR_ALLOCATOR", check_with<parse_allocator_mode>,
+  add("--allocator", "WEIR_ALLOCATOR", check_with<parse_name<AllocatorMode>>,
       Value::one_of(names_to(AllocatorMode::kAsync)),
       "framework (default): frameworks keep their own allocators; async: they allocate each tensor "
       "in stream order, and PyTorch loses some features");
-  add("--torch", "WEIR_TORCH", check_with<preload::parse_torch_way>,
+  add("--torch", "WEIR_TORCH", check_with<parse_name<preload::TorchWay>>,
       Value::one_of(names_to(preload::TorchWay::kOff)),
       "plug (default without --allocator): Weir's plug is PyTorch's allocator, with all its "
       "features, "
       "where there is one for its version; async: as --allocator async, for PyTorch alone; off: "
       "PyTorch's own");
-  add("--spill", "WEIR_SPILL", check_with<preload::parse_spill>,
+  add("--spill", "WEIR_SPILL", check_with<parse_name<preload::SpillTo>>,
       Value::one_of(names_to(preload::SpillTo::kHost)),
       "off (default), or host: allocations that fit nowhere else use slow host memory, so that the "
       "run can finish");
@@ -60,7 +60,8 @@ RunFlags::RunFlags(CommandLine& line) {
   line.add("--sync-free", sync_free_,
            "cuMemFree waits for the device, for programs that rely on it")
       .over("WEIR_SYNC_FREE");
-  add("--log", "WEIR_LOG", check_with<parse_log_level>, Value::one_of(names_to(LogLevel::kDebug)),
+  add("--log", "WEIR_LOG", check_with<parse_name<LogLevel>>,
+      Value::one_of(names_to(LogLevel::kDebug)),
       "how much Weir says on standard error (default: warn)");
   library_ = add("--library", "WEIR_LIBRARY", nullptr, Value("FILE"),
                  "the library to preload, if not Weir's own");

@@ -31,12 +31,16 @@ enum class Use : std::uint8_t {
   kShare,       ///< one budget of several processes
 };
 
-inline constexpr auto kStateNames = name_table("ok", "warn", "fails");
-inline constexpr auto kGroupNames =
-    name_table("system", "driver", "library", "python", "settings", "limits", "environment");
+[[nodiscard]] constexpr auto names_of(State /*of*/) noexcept {
+  return name_table("ok", "warn", "fails");
+}
+[[nodiscard]] constexpr auto names_of(Group /*of*/) noexcept {
+  return name_table("system", "driver", "library", "python", "settings", "limits", "environment");
+}
 /// In JSON.
-inline constexpr auto kUseNames =
-    name_table("run", "plug", "train-gpu", "train-cpu", "device-work", "live", "share");
+[[nodiscard]] constexpr auto names_of(Use /*of*/) noexcept {
+  return name_table("run", "plug", "train-gpu", "train-cpu", "device-work", "live", "share");
+}
 
 struct Finding {
   Group group = Group::kSystem;

@@ -62,7 +62,7 @@ void replace_folder(std::string& text, const std::string& name, std::string_view
 constexpr std::size_t kColumns = 80;
 /// Of each state.
 constexpr std::array kColours{Colour::kGreen, Colour::kYellow, Colour::kRed};
-/// For people, as kUseNames.
+/// Each use, for people.
 constexpr auto kDescribed = name_table(
     "GPU programs under weir run", "PyTorch's plug", "weir-train on a GPU", "weir-train on the cpu",
     "the device's work in timelines", "weir ps, top and set", "a budget shared by processes");
@@ -74,7 +74,7 @@ struct Uses {
 
 Uses uses_in(const Report& report) {
   Uses uses;
-  for (std::size_t i = 0; i < kUseNames.size(); ++i) {
+  for (std::size_t i = 0; i < kDescribed.size(); ++i) {
     const auto use = static_cast<Use>(i);
     if (use == Use::kPlug && !report.has_torch) continue;
     const bool broken = std::ranges::any_of(report.findings, [use](const Finding& finding) {
@@ -102,7 +102,7 @@ std::string behind(const std::string& begin, std::size_t columns, std::string_vi
 
 std::string finding_text(const Report& report, const Finding& finding, bool in_colour) {
   constexpr std::size_t kIndent = 9;  // "  fails  "
-  std::string state(name_in(kStateNames, finding.state));
+  std::string state(to_string(finding.state));
   const std::string blanks(kIndent - 2 - state.size(), ' ');
   if (in_colour) state = coloured(state, kColours[static_cast<std::size_t>(finding.state)]);
   std::string text = behind("  " + state + blanks, kIndent, shown(report, finding.text));
@@ -113,13 +113,14 @@ std::string finding_text(const Report& report, const Finding& finding, bool in_c
 
 std::string joined(const std::vector<Use>& uses) {
   std::string text;
-  for (const Use use : uses) text.append(text.empty() ? "" : ", ").append(name_in(kDescribed, use));
+  for (const Use use : uses)
+    text.append(text.empty() ? "" : ", ").append(kDescribed[static_cast<std::size_t>(use)]);
   return text.empty() ? "nothing" : text;
 }
 
 Json names(const std::vector<Use>& uses) {
   Json all = Json::array();
-  for (const Use use : uses) all.push_back(name_in(kUseNames, use));
+  for (const Use use : uses) all.push_back(to_string(use));
   return all;
 }
 
@@ -147,7 +148,7 @@ std::string report_text(const Report& report, bool in_colour) {
   const Group* last = nullptr;
   for (const Finding& finding : report.findings) {
     if (last == nullptr || *last != finding.group) {
-      const std::string_view name = name_in(kGroupNames, finding.group);
+      const std::string_view name = to_string(finding.group);
       text += "\n" + (in_colour ? coloured(name, Colour::kBold) : std::string(name)) + "\n";
     }
     last = &finding.group;
@@ -167,9 +168,9 @@ std::string report_json(const Report& report) {
             {"does_not", names(uses.do_not)}, {"findings", Json::array()},
             {"variables", Json::object()}};
   for (const Finding& finding : report.findings) {
-    json["findings"].push_back({{"group", name_in(kGroupNames, finding.group)},
+    json["findings"].push_back({{"group", to_string(finding.group)},
                                 {"check", finding.check},
-                                {"state", name_in(kStateNames, finding.state)},
+                                {"state", to_string(finding.state)},
                                 {"text", redacted(finding.text, report.whose)},
                                 {"remedy", redacted(finding.remedy, report.whose)}});
   }

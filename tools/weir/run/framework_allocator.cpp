@@ -155,20 +155,9 @@ std::string by_user(const Choice& choice, const InForce& one, bool plugged) {
 
 }  // namespace
 
-AllocatorMode parse_allocator_mode(std::string_view name, std::string_view text) {
-  for (const AllocatorMode mode : {AllocatorMode::kFramework, AllocatorMode::kAsync}) {
-    if (text == to_string(mode)) return mode;
-  }
-  refuse(name, text, "framework or async");
-}
-
-std::string_view to_string(AllocatorMode mode) noexcept {
-  return mode == AllocatorMode::kAsync ? "async" : "framework";
-}
-
 Setting<AllocatorMode> allocator_mode(const Environment& environment) {
   auto setting = Setting<AllocatorMode>::by_default(AllocatorMode::kFramework);
-  read_setting(setting, environment, {"WEIR_ALLOCATOR"}, parse_allocator_mode);
+  read_setting(setting, environment, {"WEIR_ALLOCATOR"}, parse_name<AllocatorMode>);
   return setting;
 }
 
@@ -179,7 +168,7 @@ Setting<TorchWay> torch_way(const Setting<AllocatorMode>& allocator,
     const bool async = allocator.value == AllocatorMode::kAsync;
     setting = {async ? TorchWay::kAsync : TorchWay::kOff, allocator.source};
   }
-  read_setting(setting, environment, {"WEIR_TORCH"}, preload::parse_torch_way);
+  read_setting(setting, environment, {"WEIR_TORCH"}, parse_name<TorchWay>);
   return setting;
 }
 

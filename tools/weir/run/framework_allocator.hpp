@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/names.hpp"
 #include "allocator/base/setting.hpp"
 #include "tools/preload/settings/settings.hpp"
 #include "tools/weir/run/variable.hpp"
@@ -18,10 +19,9 @@ enum class AllocatorMode {
   kAsync,      ///< each tensor from the driver in stream order, unless the user set something else
 };
 
-/// Parses `framework` or `async`. Otherwise throws UsageError.
-[[nodiscard]] AllocatorMode parse_allocator_mode(std::string_view name, std::string_view text);
-/// Returns the text that parse_allocator_mode reads.
-[[nodiscard]] std::string_view to_string(AllocatorMode mode) noexcept;
+[[nodiscard]] constexpr auto names_of(AllocatorMode /*of*/) noexcept {
+  return name_table("framework", "async");
+}
 /// WEIR_ALLOCATOR. Throws UsageError for a bad value.
 [[nodiscard]] Setting<AllocatorMode> allocator_mode(const Environment& environment);
 

@@ -165,26 +165,10 @@ Json to_json(const BatchFigures& batch, const Process& process) {
           {"peak", batch.peak}};
 }
 
-std::string_view name_of(TaskGroup group) {
-  switch (group) {
-    case TaskGroup::kOperation:
-      return "operation";
-    case TaskGroup::kCopy:
-      return "copy";
-    case TaskGroup::kSet:
-      return "set";
-    case TaskGroup::kAllocator:
-      return "allocator";
-    case TaskGroup::kWait:
-      break;
-  }
-  return "wait";
-}
-
 Json rows_of(const TaskTable& table) {
   Json rows = Json::array();
   for (const TaskRow& row : table.rows) {
-    rows.push_back({{"group", name_of(row.group)},
+    rows.push_back({{"group", to_string(row.group)},
                     {"name", printable(row.name)},
                     {"count", row.count},
                     {"total_ns", row.total},
