@@ -19,6 +19,7 @@ enum class LogLevel : std::uint8_t {
   kDebug,  ///< for finding faults
 };
 
+/// The names in WEIR_LOG.
 [[nodiscard]] constexpr auto names_of(LogLevel /*of*/) noexcept {
   return name_table("error", "warn", "info", "debug");
 }

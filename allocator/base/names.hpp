@@ -23,6 +23,7 @@ template <typename... Texts>
   return {std::string_view(texts)...};
 }
 
+/// An enumeration beside which a names_of stands.
 template <typename Enum>
 concept Named = requires(Enum value) {
   names_of(value)[0];

@@ -1,7 +1,6 @@
 #pragma once
 
-/// @file
-/// Characters of texts that may hold any bytes.
+// Characters of texts that may hold any bytes.
 
 #include <algorithm>
 #include <array>

@@ -31,7 +31,7 @@ struct Names {
   const char* size;
   const char* local_rank;
 };
-constexpr Names kNames[]{
+constexpr Names kLauncherVariables[]{
     {Launcher::kOpenMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK"},
     {Launcher::kMpich, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
@@ -51,7 +51,7 @@ void read_address(Launch& launch, const Environment& environment) {
 }  // namespace
 
 Launch find_launch(const Environment& environment) {
-  for (const Names& names : kNames) {
+  for (const Names& names : kLauncherVariables) {
     if (!is_set(environment(names.rank)) || !is_set(environment(names.size))) continue;
     Launch launch{.launcher = names.launcher};
     launch.size = static_cast<int>(number(environment, names.size, 1, kMostRanks));

@@ -17,13 +17,6 @@ constexpr std::uint64_t key(Kind kind, std::uint64_t handle) noexcept {
 
 }  // namespace
 
-const char* to_string(Kind kind) noexcept {
-  static constexpr std::array<const char*, kKinds> kNames{"arrays",  "mappable", "pools",  "graphs",
-                                                          "modules", "contexts", "shared", "direct",
-                                                          "managed", "host",     "spilled"};
-  return kNames.at(static_cast<std::size_t>(kind));
-}
-
 // Whoever lowers the budget reads afterwards what is used, and may promise the rest to another
 // process. So a take reads the budget again after it has taken: of the two one sees the other,
 // since these four accesses are in one order (seq_cst).

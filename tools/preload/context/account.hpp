@@ -18,6 +18,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/names.hpp"
 #include "allocator/budget_source.hpp"
 #include "allocator/progress/progress.hpp"
 #include "tools/preload/summary/summary.hpp"
@@ -38,12 +39,15 @@ enum class Kind : std::uint8_t {
   kHost,      ///< page-locked host memory: not against the budget
   kSpilled,   ///< host memory given for device memory (WEIR_SPILL): not against the budget
 };
-inline constexpr std::size_t kKinds = 11;
+[[nodiscard]] constexpr auto names_of(Kind /*of*/) noexcept {
+  return name_table("arrays", "mappable", "pools", "graphs", "modules", "contexts", "shared",
+                    "direct", "managed", "host", "spilled");
+}
+inline constexpr std::size_t kKinds = names_of(Kind{}).size();
 /// Returns whether this kind is only device memory, so that it counts against the budget.
 [[nodiscard]] constexpr bool counts(Kind kind) noexcept {
   return kind != Kind::kManaged && kind != Kind::kHost && kind != Kind::kSpilled;
 }
-[[nodiscard]] const char* to_string(Kind kind) noexcept;
 
 class Account;
 class Arena;

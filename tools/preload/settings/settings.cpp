@@ -15,13 +15,6 @@ bool parse_switch(std::string_view name, std::string_view text) {
   refuse(name, text, "0 or 1");
 }
 
-NvmlAnswers parse_nvml(std::string_view name, std::string_view text) {
-  for (const NvmlAnswers one : {NvmlAnswers::kBudget, NvmlAnswers::kReal}) {
-    if (text == to_string(one)) return one;
-  }
-  refuse(name, text, "budget or real");
-}
-
 std::string parse_text(std::string_view /*name*/, std::string_view text) {
   return std::string(text);
 }
@@ -123,7 +116,7 @@ Settings Settings::from_environment(const Environment& environment) {
   read_setting(settings.spill, environment, {"WEIR_SPILL"}, parse_name<SpillTo>);
   read_setting(settings.torch, environment, {"WEIR_TORCH"}, parse_name<TorchWay>);
   read_setting(settings.batch_range, environment, {"WEIR_BATCH_RANGE"}, parse_text);
-  read_setting(settings.nvml, environment, {"WEIR_NVML"}, parse_nvml);
+  read_setting(settings.nvml, environment, {"WEIR_NVML"}, parse_name<NvmlAnswers>);
   read_setting(settings.summary, environment, {"WEIR_SUMMARY"}, parse_log);
   settings.publish = timeline::publish_setting(environment);
   settings.timeline = timeline::TimelineSettings::from_environment(environment);

@@ -59,10 +59,10 @@ TimelineCopy copy_direction(std::uint8_t kind) noexcept {
 }
 
 std::string_view copy_name(TimelineCopy direction) noexcept {
-  constexpr auto kNames =
+  constexpr auto kDirections =
       name_table("copy", "copy host to device", "copy device to host", "copy on the device",
                  "copy between devices", "copy on the host");
-  return kNames[static_cast<std::size_t>(direction)];
+  return kDirections[static_cast<std::size_t>(direction)];
 }
 
 std::string_view sync_name(std::uint32_t type) noexcept {
