@@ -9,6 +9,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "allocator/base/names.hpp"
+
 namespace weir {
 
 /// The type of a tensor's elements. The library moves elements and computes nothing with them.
@@ -41,8 +43,10 @@ inline constexpr std::size_t kLargestElement = 8;
   return 1;
 }
 
-/// Returns its name for messages, such as `bfloat16`.
-[[nodiscard]] std::string_view to_string(DType dtype) noexcept;
+/// The names in messages.
+[[nodiscard]] constexpr auto names_of(DType /*of*/) noexcept {
+  return name_table("float32", "float16", "bfloat16", "int32", "int64", "uint8");
+}
 
 /// The bits of a kFloat16 element, laid out as CUDA's `__half`.
 struct Float16 {

@@ -1,16 +1,9 @@
 #include "scheduler/admission/policy.hpp"
 
 #include <array>
-#include <utility>
 
 namespace weir {
 namespace {
-
-constexpr std::array<std::pair<Policy, std::string_view>, 4> kPolicies{
-    {{Policy::kThrottled, "throttled"},
-     {Policy::kBackstop, "backstop"},
-     {Policy::kUnbounded, "unbounded"},
-     {Policy::kBarrier, "barrier"}}};
 
 /// Reached by every queued time, so the number of batches alone decides.
 constexpr std::chrono::nanoseconds kAnyTime{0};
@@ -34,20 +27,6 @@ std::optional<std::chrono::nanoseconds> parse_time(std::string_view text) {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(*whole * factor));
   }
   return std::nullopt;
-}
-
-Policy parse_policy(std::string_view name, std::string_view text) {
-  for (const auto& [policy, known] : kPolicies) {
-    if (known == text) return policy;
-  }
-  refuse(name, text, "throttled, backstop, unbounded or barrier");
-}
-
-std::string_view to_string(Policy policy) noexcept {
-  for (const auto& [known, name] : kPolicies) {
-    if (known == policy) return name;
-  }
-  return "unknown";
 }
 
 RunAhead parse_run_ahead(std::string_view name, std::string_view text) {
@@ -76,7 +55,7 @@ std::string format_run_ahead(const RunAhead& run_ahead) {
 
 PolicyOptions PolicyOptions::from_environment(const Environment& environment) {
   PolicyOptions options;
-  read_setting(options.policy, environment, {"WEIR_POLICY"}, parse_policy);
+  read_setting(options.policy, environment, {"WEIR_POLICY"}, parse_name<Policy>);
   read_setting(options.run_ahead, environment, {"WEIR_RUN_AHEAD"}, parse_run_ahead);
   return options;
 }

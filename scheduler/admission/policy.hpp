@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "allocator/base/names.hpp"
 #include "allocator/base/setting.hpp"
 #include "allocator/pool.hpp"
 
@@ -22,11 +23,10 @@ enum class Policy : std::uint8_t {
   kBarrier,    ///< a full wait after each batch
 };
 
-/// Parses `throttled`, `backstop`, `unbounded` or `barrier`. Otherwise throws UsageError with
-/// `name`.
-[[nodiscard]] Policy parse_policy(std::string_view name, std::string_view text);
-/// Returns the text that parse_policy reads.
-[[nodiscard]] std::string_view to_string(Policy policy) noexcept;
+/// The names in WEIR_POLICY.
+[[nodiscard]] constexpr auto names_of(Policy /*of*/) noexcept {
+  return name_table("throttled", "backstop", "unbounded", "barrier");
+}
 
 /// Returns the stages that a policy runs through when memory runs out: `unbounded` skips handover
 /// and waiting.

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/names.hpp"
 #include "allocator/progress/progress.hpp"
 #include "scheduler/device/signal.hpp"
 
@@ -30,8 +31,10 @@ inline constexpr std::array<StreamRole, kStreamRoles> kAllRoles{
 [[nodiscard]] constexpr std::size_t index_of(StreamRole role) noexcept {
   return static_cast<std::size_t>(role);
 }
-/// Returns a short name for messages.
-[[nodiscard]] std::string_view to_string(StreamRole role) noexcept;
+/// The names in messages.
+[[nodiscard]] constexpr auto names_of(StreamRole /*of*/) noexcept {
+  return name_table("compute", "compute-2", "copy-in", "copy-out");
+}
 
 /// The stream that a submitted closure enqueues on.
 class Stream {

@@ -33,7 +33,7 @@ Setting<std::string> DeviceFlag::choose() const {
 
 void add_policy_flag(TrainFlags& flags) {
   flags.add(
-      "--policy", [](TrainSettings & s) -> auto& { return s.policy.policy; }, parse_policy,
+      "--policy", [](TrainSettings & s) -> auto& { return s.policy.policy; }, parse_name<Policy>,
       Value::one_of(names_to(Policy::kBarrier)),
       "throttled (default) holds batches back early; backstop only waits where memory would run "
       "out; "

@@ -21,14 +21,14 @@ using testing::message_of;
 TEST(Policy, EveryNameIsReadBackAsItIsWritten) {
   for (const Policy policy :
        {Policy::kThrottled, Policy::kBackstop, Policy::kUnbounded, Policy::kBarrier}) {
-    EXPECT_EQ(parse_policy("WEIR_POLICY", to_string(policy)), policy);
+    EXPECT_EQ(parse_name<Policy>("WEIR_POLICY", to_string(policy)), policy);
   }
 }
 
 TEST(Policy, RefusalNamesTheVariableTheValueAndWhatIsAllowed) {
   for (const char* bad : {"", "Throttled", "throttled ", "none", "barriers"}) {
     const std::string message =
-        message_of<UsageError>([&] { (void)parse_policy("WEIR_POLICY", bad); });
+        message_of<UsageError>([&] { (void)parse_name<Policy>("WEIR_POLICY", bad); });
     EXPECT_THAT(message, AllOf(HasSubstr("WEIR_POLICY"), HasSubstr("'" + std::string(bad) + "'"),
                                HasSubstr("throttled"), HasSubstr("backstop"),
                                HasSubstr("unbounded"), HasSubstr("barrier")));

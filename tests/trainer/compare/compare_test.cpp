@@ -59,8 +59,9 @@ TEST(Compare, RunsEachPolicyAgainstAReferenceThatHasEnoughMemory) {
     EXPECT_GT(f.ratio_low, 0);
     EXPECT_LE(f.ratio_low, f.ratio);
     EXPECT_LE(f.ratio, f.ratio_high);
-    EXPECT_EQ(f.smallest_budget, smallest_budget(settings.train, parse_policy("policy", names[i]),
-                                                 settings.short_batches, settings.step));
+    EXPECT_EQ(f.smallest_budget,
+              smallest_budget(settings.train, parse_name<Policy>("policy", names[i]),
+                              settings.short_batches, settings.step));
   }
 }
 

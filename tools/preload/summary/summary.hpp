@@ -64,7 +64,7 @@ struct Summary {
   std::uint64_t process = 0;
   std::string program;                ///< path of the program
   std::string pool;                   ///< as parse_pool_kind reads it
-  std::string policy;                 ///< as parse_policy reads it
+  std::string policy;                 ///< a name of Policy
   std::string nvml;                   ///< whose figures NVML gave: `budget` or `real`
   std::vector<SettingLine> settings;  ///< all that were in force
   std::vector<DeviceSummary> devices;

@@ -27,7 +27,7 @@ RunFlags::RunFlags(CommandLine& line) {
   pools.insert(pools.begin(), "auto");
   add("--budget", "WEIR_BUDGET", check_with<parse_budget>, Value("BYTES|PERCENT"),
       "the memory that the program may use on each device (default: 95%)");
-  add("--policy", "WEIR_POLICY", check_with<parse_policy>,
+  add("--policy", "WEIR_POLICY", check_with<parse_name<Policy>>,
       Value::one_of(names_to(Policy::kBarrier)),
       "throttled (default) holds the program back early; backstop only waits where memory would "
       "run out; unbounded never waits; barrier waits after each marked batch");
