@@ -206,7 +206,14 @@ TEST_F(DoctorCollect, AnInterpreterThatIsMissingHangsOrSaysNothing) {
               HasSubstr("'/nowhere/python' cannot be run"));
   EXPECT_EQ(collect_python(options(script("old", "exit 1\n")), "").version, "");
   EXPECT_EQ(collect_python(options(script("mute", "echo nothing\n")), "").version, "");
-  EXPECT_EQ(collect_python(options(script("odd", "echo 'weir-doctor:{'\n")), "").version, "");
+  for (const std::string line : {"[1]", "{}", R"({"version":3})", "", "{"}) {
+    const PythonFacts odd =
+        collect_python(options(script("odd", "echo 'weir-doctor:" + line +
+                                                 "'\nprintf 'why:\\n  it broke \\n\\n' >&2\n")),
+                       "");
+    EXPECT_EQ(odd.version, "") << line;
+    EXPECT_EQ(odd.said, "it broke");
+  }
   CollectOptions hanging = options(script("hanging", "exec sleep 1000\n"));
   hanging.program_limit = std::chrono::milliseconds(100);
   EXPECT_EQ(collect_python(hanging, "").answer, Answer::kTimedOut);

@@ -102,20 +102,6 @@ TEST(WeirDoctor, PathsNameNeitherMachineNorUserNorHome) {
   EXPECT_EQ(weir.out.find(shared), std::string::npos);
 }
 
-TEST(WeirDoctor, ALibraryThatIsNoneFails) {
-  const TemporaryDirectory folder;
-  write_file(folder.file("libweir.so"), "text");
-  const Json json = doctor({{"WEIR_LIBRARY", folder.file("libweir.so")}});
-  EXPECT_EQ(finding(json, "library").at("state"), "fails");
-  EXPECT_THAT(finding(json, "library").at("text"), HasSubstr("and this is not an ELF file"));
-  EXPECT_EQ(finding(json, "preload"), Json::object());
-  EXPECT_THAT(json.at("does_not"), Contains("run"));
-}
-
-TEST(WeirDoctor, ALibraryOfNoWeirIsSaid) {
-  EXPECT_THAT(finding(doctor(), "library").at("text"), HasSubstr("does not say its version"));
-}
-
 /// A copy of the library whose file says another version.
 TEST(WeirDoctor, ALibraryOfAnotherVersionFails) {
   const TemporaryDirectory folder;
@@ -125,27 +111,6 @@ TEST(WeirDoctor, ALibraryOfAnotherVersionFails) {
   EXPECT_EQ(finding(json, "library").at("state"), "fails");
   EXPECT_THAT(finding(json, "library").at("text"),
               HasSubstr("is version 9.9.9, and this command " + std::string(kVersion)));
-}
-
-TEST(WeirDoctor, AnInterpreterThatDoesNotAnswer) {
-  const Json missing = doctor({}, {"--python", "/nowhere/python"});
-  EXPECT_EQ(finding(missing, "python").at("state"), "fails");
-  const Json mute = doctor({}, {"--python", "/bin/true"});
-  EXPECT_THAT(finding(mute, "python").at("text"), StartsWith("/bin/true does not run"));
-}
-
-TEST(WeirDoctor, AnInterpreterThatAnswersSomethingElse) {
-  const TemporaryDirectory folder;
-  const std::string script = folder.file("python");
-  for (const char* line :
-       {"weir-doctor:[1]", "weir-doctor:{}", "weir-doctor:{\"version\":3}", "weir-doctor:"}) {
-    write_file(script, "#!/bin/sh\necho '" + std::string(line) +
-                           "'\nprintf 'why:\\n  it broke \\n\\n' >&2\n");
-    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
-    EXPECT_THAT(finding(doctor({}, {"--python", script}), "python").at("text"),
-                HasSubstr("does not run: it broke"))
-        << line;
-  }
 }
 
 TEST(WeirDoctor, WhatPythonPrintsAtItsEndIsNotTheAnswer) {
@@ -226,25 +191,6 @@ TEST(WeirDoctor, WithLittleMemoryThereIsAReport) {
   EXPECT_EQ(finding(json, "missed"), Json::object());
 }
 
-TEST(WeirDoctor, ASettingHasOneLine) {
-  const TemporaryDirectory folder;
-  write_file(folder.file("libcupti.so"), "none");
-  const Json json = doctor({{"WEIR_CUPTI", folder.file("libcupti.so")},
-                            {"WEIR_SUMMARY", "/nowhere/summary.json"},
-                            {"WEIR_TIMELINE", "/nowhere/run.txt"},
-                            {"WEIR_PUBLISH", "/nowhere/live"}});
-  for (const char* name : {"WEIR_CUPTI", "WEIR_SUMMARY", "WEIR_TIMELINE", "/nowhere/live"}) {
-    std::vector<std::string> lines;
-    for (const Json& one : json.at("findings")) {
-      const std::string text = one.at("text");
-      if (text.find(name) != std::string::npos) {
-        lines.push_back(one.at("state").get<std::string>() + ": " + text);
-      }
-    }
-    EXPECT_THAT(lines, ::testing::ElementsAre(::testing::Not(StartsWith("ok")))) << name;
-  }
-}
-
 TEST(WeirDoctor, WhatFailsIsInTheListOfWhatDoesNotWork) {
   const Json json = doctor({}, {"--python", "/bin/true"});
   EXPECT_EQ(finding(json, "python").at("state"), "fails");
@@ -290,18 +236,6 @@ TEST(WeirDoctor, TheStandInIsCalledThat) {
   EXPECT_THAT(json.at("does_not"), Contains("train-gpu"));
 }
 
-TEST(WeirDoctor, ABudgetThatADeviceCannotGive) {
-  const Json json = doctor(standin({{"WEIR_BUDGET", "5GiB"}}));
-  EXPECT_THAT(finding(json, "budget").at("text"),
-              StartsWith("GPU 0, 1: WEIR_BUDGET='5 GiB' is not allowed"));
-  EXPECT_EQ(json.at("ok"), false);
-}
-
-TEST(WeirDoctor, AnOlderDriverThanTheRuntimeOfWeirTrain) {
-  const Json json = doctor(standin({{"WEIR_STANDIN_DRIVER_VERSION", "11080"}}));
-  EXPECT_EQ(finding(json, "toolkit").at("state"), "warn");
-  EXPECT_THAT(json.at("does_not"), Contains("train-gpu"));
-}
 #endif
 
 }  // namespace
