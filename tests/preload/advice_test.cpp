@@ -1,7 +1,5 @@
 // What `weir run` advises.
 
-#include "tools/weir/run/advice.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tools/weir/run/remarks.hpp"
 
 namespace weir::cli {
 namespace {

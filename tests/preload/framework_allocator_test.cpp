@@ -9,7 +9,6 @@
 
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
-#include "tools/weir/run/frameworks.hpp"
 
 namespace weir::cli {
 namespace {

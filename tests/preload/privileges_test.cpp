@@ -1,11 +1,10 @@
 // Programs for which the dynamic loader ignores preloading.
 
-#include "tools/weir/run/privileges.hpp"
-
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 
 #include "capability_bytes.hpp"
+#include "tools/weir/run/program.hpp"
 
 namespace weir::cli {
 namespace {

@@ -11,7 +11,6 @@
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
 #include "tools/weir/run/elf.hpp"
-#include "tools/weir/run/script.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::cli {

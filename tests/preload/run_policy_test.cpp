@@ -7,11 +7,10 @@
 
 #include "sample_summary.hpp"
 #include "support/environment.hpp"
+#include "tools/weir/run/child.hpp"
 #include "tools/weir/run/environment.hpp"
 #include "tools/weir/run/remarks.hpp"
-#include "tools/weir/run/signals.hpp"
 #include "tools/weir/run/summary_file.hpp"
-#include "tools/weir/run/summary_output.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::cli {

@@ -5,10 +5,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
-#include "tools/program/command_line/completion.hpp"
-#include "tools/program/command_line/fault.hpp"
 #include "tools/program/command_line/help.hpp"
-#include "tools/program/command_line/manual.hpp"
 #include "tools/program/command_line/reading.hpp"
 #include "tools/program/further_reading.hpp"
 #include "tools/program/output_file.hpp"

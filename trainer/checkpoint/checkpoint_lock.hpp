@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/program/locked_file.hpp"
+#include "tools/program/output_file.hpp"
 
 namespace weir {
 

@@ -1,10 +1,27 @@
 #include "trainer/wide/pace.hpp"
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <utility>
 
-#include "tools/program/resident_memory.hpp"
+#include "allocator/base/bytes.hpp"
 
 namespace weir {
+namespace {
+
+/// Returns the physical memory of this process now; zero if that cannot be read.
+Bytes resident_memory() noexcept {
+  std::FILE* const file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr) return {};
+  unsigned long all = 0;
+  unsigned long resident = 0;  // in pages, proc(5)
+  const int read = std::fscanf(file, "%lu %lu", &all, &resident);
+  (void)std::fclose(file);
+  return read == 2 ? Bytes{resident * static_cast<unsigned long>(sysconf(_SC_PAGESIZE))} : Bytes{};
+}
+
+}  // namespace
 
 Pace::Pace(Operations& operations, std::uint64_t every, std::uint64_t first, OnLine on_line)
     : operations_(operations), every_(every), on_line_(std::move(on_line)), sums_(fresh_sums()) {

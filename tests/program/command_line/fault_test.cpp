@@ -1,8 +1,7 @@
-#include "tools/program/command_line/fault.hpp"
-
 #include <gtest/gtest.h>
 
 #include "program/command_line/sample_command.hpp"
+#include "tools/program/command_line/reading.hpp"
 
 namespace weir::testing {
 namespace {

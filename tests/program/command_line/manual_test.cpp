@@ -1,9 +1,8 @@
-#include "tools/program/command_line/manual.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "program/command_line/sample_command.hpp"
+#include "tools/program/command_line/help.hpp"
 
 namespace weir::testing {
 namespace {

@@ -1,9 +1,9 @@
-#include "tools/program/command_line/value.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+
+#include "tools/program/command_line/command_text.hpp"
 
 namespace weir::testing {
 namespace {

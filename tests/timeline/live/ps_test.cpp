@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/table_checks.hpp"
-#include "tools/weir/live/shares.hpp"
+#include "tools/weir/live/live_programs.hpp"
 
 namespace weir::cli {
 namespace {

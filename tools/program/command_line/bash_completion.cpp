@@ -1,6 +1,6 @@
 #include <string_view>
 
-#include "tools/program/command_line/completion.hpp"
+#include "tools/program/command_line/help.hpp"
 
 namespace weir {
 namespace {

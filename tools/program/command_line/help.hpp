@@ -1,11 +1,13 @@
 #pragma once
 
-// The text of --help.
+// What people and shells read of a command line: the text of --help, manual pages in the language
+// of man(7), and scripts that complete commands, flags and values.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/program/command_line/command_text.hpp"
 
@@ -23,5 +25,20 @@ namespace weir {
 /// `indent`.
 [[nodiscard]] std::string wrap(const std::string& text, std::size_t width, std::size_t first,
                                std::size_t indent);
+
+struct ManualPage {
+  std::string file;  ///< `weir-run.1`
+  std::string text;
+};
+
+/// Returns a page for the program and one for each of its commands. The subcommands of a command
+/// are on its page. `documents` is the folder of the pages in docs/.
+[[nodiscard]] std::vector<ManualPage> manual_pages(const CommandText& program,
+                                                   const std::string& documents);
+
+/// Returns a script for bash, which needs no other.
+[[nodiscard]] std::string bash_completion(const CommandText& program);
+/// Returns a function file for zsh's compinit, named `_PROGRAM`. May also be read by `source`.
+[[nodiscard]] std::string zsh_completion(const CommandText& program);
 
 }  // namespace weir

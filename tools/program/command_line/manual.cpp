@@ -1,7 +1,7 @@
-#include "tools/program/command_line/manual.hpp"
-
 #include <algorithm>
 #include <map>
+
+#include "tools/program/command_line/help.hpp"
 
 namespace weir {
 namespace {

@@ -1,10 +1,11 @@
 #pragma once
 
-// Finds what each word of a command line is.
+// Finds what each word of a command line is, and says in one line what is wrong with it.
 
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/program/command_line/command_text.hpp"
@@ -41,5 +42,16 @@ struct Reading {
 
 /// Returns the flag of `command` with that name; null if there is none.
 [[nodiscard]] const FlagText* find_flag(const CommandText& command, std::string_view name);
+
+/// Returns what is wrong with the words, and which --help to read; nullopt if nothing is.
+[[nodiscard]] std::optional<std::string> find_fault(const CommandText& program,
+                                                    const Reading& reading);
+/// Returns ` (see COMMAND --help)`.
+[[nodiscard]] std::string see_help(const CommandText& command);
+/// Returns the refusal with that at its end, if it begins with the name of a flag or an argument of
+/// the command.
+[[nodiscard]] std::string with_help(const CommandText& command, const std::string& refusal);
+/// Returns the name that `word` was probably meant to be; empty if none is near.
+[[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& names);
 
 }  // namespace weir

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "tools/program/numbers.hpp"
-#include "tools/program/picture/axis.hpp"
+#include "tools/program/picture/plot.hpp"
 
 namespace weir::replay {
 namespace {

@@ -16,7 +16,6 @@
 #include "tools/weir/commands/command.hpp"
 #include "tools/weir/live/live_programs.hpp"
 #include "tools/weir/live/ps.hpp"
-#include "tools/weir/live/shares.hpp"
 #include "tools/weir/live/top_terminal.hpp"
 
 namespace weir::cli {

@@ -24,8 +24,7 @@
 #include "tools/weir/run/linked_cuda.hpp"
 #include "tools/weir/run/program.hpp"
 #include "tools/weir/run/remarks.hpp"
-#include "tools/weir/run/signals.hpp"
-#include "tools/weir/run/summary_output.hpp"
+#include "tools/weir/run/summary_file.hpp"
 
 namespace weir::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "tools/weir/live/top.hpp"
 #include "tools/weir/live/top_screen.hpp"
 #include "tools/weir/live/top_terminal.hpp"
-#include "tools/weir/run/signals.hpp"
+#include "tools/weir/run/child.hpp"
 
 namespace weir::cli {
 namespace {

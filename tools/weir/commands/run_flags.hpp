@@ -9,8 +9,8 @@
 
 #include "allocator/base/setting.hpp"
 #include "tools/program/command_line.hpp"
+#include "tools/weir/run/framework_allocator.hpp"
 #include "tools/weir/run/summary_file.hpp"
-#include "tools/weir/run/variable.hpp"
 
 namespace weir::cli {
 

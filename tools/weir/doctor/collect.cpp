@@ -26,7 +26,7 @@
 #include "tools/program/split.hpp"
 #include "tools/timeline/live/folder.hpp"
 #include "tools/timeline/recorder/settings.hpp"
-#include "tools/weir/run/summary_output.hpp"
+#include "tools/weir/run/summary_file.hpp"
 
 namespace weir::cli::doctor {
 namespace {

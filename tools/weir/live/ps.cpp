@@ -10,7 +10,7 @@
 #include "tools/program/numbers.hpp"
 #include "tools/program/printable.hpp"
 #include "tools/program/report_table.hpp"
-#include "tools/weir/live/shares.hpp"
+#include "tools/weir/live/live_programs.hpp"
 #include "tools/weir/live/top.hpp"
 
 namespace weir::cli {

@@ -7,7 +7,6 @@
 
 #include "allocator/base/setting.hpp"
 #include "tools/weir/run/framework_allocator.hpp"
-#include "tools/weir/run/variable.hpp"
 
 namespace weir::cli {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// Selects the frameworks' allocator under `weir run`: the variables to set, and a line that says
-// what is in force. Pure.
+// How PyTorch, JAX and TensorFlow allocate, by their own variables, and what selects it. Pure.
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,9 +10,42 @@
 #include "allocator/base/names.hpp"
 #include "allocator/base/setting.hpp"
 #include "tools/preload/settings/settings.hpp"
-#include "tools/weir/run/variable.hpp"
 
 namespace weir::cli {
+
+struct Variable {
+  std::string name;
+  std::string value;
+
+  friend bool operator==(const Variable&, const Variable&) = default;
+};
+
+/// How a framework allocates a tensor.
+enum class Way {
+  kCache,        ///< cut from segments that it caches
+  kStreamOrder,  ///< requested in stream order
+  kHandles,      ///< mapped from handles, so not from Weir's pool
+  kUncached,     ///< requested one by one, not in stream order
+  kOther,        ///< unknown value
+};
+
+struct InForce {
+  const char* framework;
+  Way way = Way::kCache;
+  const char* variable = nullptr;  ///< that sets it; null: the default
+};
+
+inline constexpr const char* kPyTorch = "PyTorch";
+/// PyTorch reads the older of the two names if it is set, even if empty (tried with 2.15), and the
+/// newer one from 2.9 on.
+inline constexpr const char* kTorchOlder = "PYTORCH_CUDA_ALLOC_CONF";
+inline constexpr const char* kTorchNewer = "PYTORCH_ALLOC_CONF";
+inline constexpr const char* kTorchAsync = "backend:cudaMallocAsync";
+
+/// PyTorch first.
+using Frameworks = std::array<InForce, 3>;
+/// Returns what is in force in this environment, unless the program decides itself.
+[[nodiscard]] Frameworks frameworks_in(const Environment& environment);
 
 enum class AllocatorMode {
   kFramework,  ///< each framework's own; sets nothing
