@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "kernels/precision/half.hpp"
@@ -145,6 +146,51 @@ cublasStatus_t with(const char* name, cublasHandle_t handle, Body body) {
   return handle == nullptr ? CUBLAS_STATUS_NOT_INITIALIZED : body();
 }
 
+template <typename T>
+cublasStatus_t set(const char* name, cublasHandle_t handle, T cublasContext::*member, T value) {
+  return with(name, handle, [&] {
+    handle->*member = value;
+    return CUBLAS_STATUS_SUCCESS;
+  });
+}
+template <typename T>
+cublasStatus_t get(const char* name, cublasHandle_t handle, T cublasContext::*member, T* value) {
+  return with(name, handle, [&] {
+    if (value == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+    *value = handle->*member;
+    return CUBLAS_STATUS_SUCCESS;
+  });
+}
+
+struct Status {
+  cublasStatus_t status;
+  const char* name;
+  const char* text;
+};
+
+Status find_status(cublasStatus_t status) {
+#define STATUS(name, text) \
+  Status { name, #name, text }
+  static constexpr Status kStatuses[] = {
+      STATUS(CUBLAS_STATUS_SUCCESS, "success"),
+      STATUS(CUBLAS_STATUS_NOT_INITIALIZED, "the library was not initialized"),
+      STATUS(CUBLAS_STATUS_ALLOC_FAILED, "the resource allocation failed"),
+      STATUS(CUBLAS_STATUS_INVALID_VALUE,
+             "an unsupported value or parameter was passed to the function"),
+      STATUS(CUBLAS_STATUS_ARCH_MISMATCH,
+             "the function requires an architectural feature absent from the device"),
+      STATUS(CUBLAS_STATUS_MAPPING_ERROR, "an access to GPU memory space failed"),
+      STATUS(CUBLAS_STATUS_EXECUTION_FAILED, "the function failed to launch on the GPU"),
+      STATUS(CUBLAS_STATUS_INTERNAL_ERROR, "an internal operation failed"),
+      STATUS(CUBLAS_STATUS_NOT_SUPPORTED, "the requested functionality is not supported"),
+      STATUS(CUBLAS_STATUS_LICENSE_ERROR, "the license check failed"),
+  };
+#undef STATUS
+  const auto* const found = std::ranges::find(kStatuses, status, &Status::status);
+  if (found != std::end(kStatuses)) return *found;
+  return {status, "unrecognized status", "unrecognized status"};
+}
+
 /// Of a matrix of `rows` by `columns`, as stored.
 bool valid_stride(int stride, int rows) { return stride >= std::max(1, rows); }
 
@@ -207,18 +253,10 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int* version) {
 // Needs neither a handle nor a driver.
 cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
   if (value == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  switch (type) {
-    case MAJOR_VERSION:
-      *value = CUBLAS_VER_MAJOR;
-      return CUBLAS_STATUS_SUCCESS;
-    case MINOR_VERSION:
-      *value = CUBLAS_VER_MINOR;
-      return CUBLAS_STATUS_SUCCESS;
-    case PATCH_LEVEL:
-      *value = CUBLAS_VER_PATCH;
-      return CUBLAS_STATUS_SUCCESS;
-  }
-  return CUBLAS_STATUS_INVALID_VALUE;
+  constexpr int kVersion[] = {CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH};
+  if (type < MAJOR_VERSION || type > PATCH_LEVEL) return CUBLAS_STATUS_INVALID_VALUE;
+  *value = kVersion[type];
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
@@ -228,13 +266,8 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
     return CUBLAS_STATUS_SUCCESS;
   });
 }
-
 cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t* stream) {
-  return with("cublasGetStream", handle, [&] {
-    if (stream == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-    *stream = handle->stream;
-    return CUBLAS_STATUS_SUCCESS;
-  });
+  return get("cublasGetStream", handle, &cublasContext::stream, stream);
 }
 
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, size_t /*bytes*/) {
@@ -246,33 +279,16 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, siz
 }
 
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
-  return with("cublasSetMathMode", handle, [&] {
-    handle->math = mode;
-    return CUBLAS_STATUS_SUCCESS;
-  });
+  return set("cublasSetMathMode", handle, &cublasContext::math, mode);
 }
-
 cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
-  return with("cublasGetMathMode", handle, [&] {
-    if (mode == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-    *mode = handle->math;
-    return CUBLAS_STATUS_SUCCESS;
-  });
+  return get("cublasGetMathMode", handle, &cublasContext::math, mode);
 }
-
 cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode) {
-  return with("cublasSetPointerMode", handle, [&] {
-    handle->pointers = mode;
-    return CUBLAS_STATUS_SUCCESS;
-  });
+  return set("cublasSetPointerMode", handle, &cublasContext::pointers, mode);
 }
-
 cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t* mode) {
-  return with("cublasGetPointerMode", handle, [&] {
-    if (mode == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-    *mode = handle->pointers;
-    return CUBLAS_STATUS_SUCCESS;
-  });
+  return get("cublasGetPointerMode", handle, &cublasContext::pointers, mode);
 }
 
 cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transpose_a,
@@ -306,50 +322,7 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a
   });
 }
 
-const char* cublasGetStatusName(cublasStatus_t status) {
-  switch (status) {
-#define NAME(name) \
-  case name:       \
-    return #name
-    NAME(CUBLAS_STATUS_SUCCESS);
-    NAME(CUBLAS_STATUS_NOT_INITIALIZED);
-    NAME(CUBLAS_STATUS_ALLOC_FAILED);
-    NAME(CUBLAS_STATUS_INVALID_VALUE);
-    NAME(CUBLAS_STATUS_ARCH_MISMATCH);
-    NAME(CUBLAS_STATUS_MAPPING_ERROR);
-    NAME(CUBLAS_STATUS_EXECUTION_FAILED);
-    NAME(CUBLAS_STATUS_INTERNAL_ERROR);
-    NAME(CUBLAS_STATUS_NOT_SUPPORTED);
-    NAME(CUBLAS_STATUS_LICENSE_ERROR);
-#undef NAME
-  }
-  return "unrecognized status";
-}
-
-const char* cublasGetStatusString(cublasStatus_t status) {
-  switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-      return "success";
-    case CUBLAS_STATUS_NOT_INITIALIZED:
-      return "the library was not initialized";
-    case CUBLAS_STATUS_ALLOC_FAILED:
-      return "the resource allocation failed";
-    case CUBLAS_STATUS_INVALID_VALUE:
-      return "an unsupported value or parameter was passed to the function";
-    case CUBLAS_STATUS_ARCH_MISMATCH:
-      return "the function requires an architectural feature absent from the device";
-    case CUBLAS_STATUS_MAPPING_ERROR:
-      return "an access to GPU memory space failed";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "the function failed to launch on the GPU";
-    case CUBLAS_STATUS_INTERNAL_ERROR:
-      return "an internal operation failed";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-      return "the requested functionality is not supported";
-    case CUBLAS_STATUS_LICENSE_ERROR:
-      return "the license check failed";
-  }
-  return "unrecognized status";
-}
+const char* cublasGetStatusName(cublasStatus_t status) { return find_status(status).name; }
+const char* cublasGetStatusString(cublasStatus_t status) { return find_status(status).text; }
 
 }  // extern "C"

@@ -29,7 +29,6 @@ class StandInCublas : public StandIn {
                        2);
   }
 
-  cudaStream_t stream_ = make_stream();
   cublasHandle_t handle_ = nullptr;
   float* a_ = to_device({1, 2, 3, 4});
   float* b_ = to_device({5, 6, 7, 8});
@@ -37,12 +36,12 @@ class StandInCublas : public StandIn {
 
 TEST_F(StandInCublas, MultipliesColumnsLateOnItsStream) {
   float* c = to_device({100, 100, 100, 100});
-  weir_standin_hold(stream_);
-  ok(multiply(2, 1, c));
-  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
-  EXPECT_EQ(c[0], 100.0F);
-  weir_standin_release(stream_);
-  ok(cudaStreamSynchronize(stream_));
+  while_held([&] {
+    ok(multiply(2, 1, c));
+    EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+    EXPECT_EQ(c[0], 100.0F);
+  });
+  sync();
   EXPECT_EQ(std::vector<float>(c, c + 4), (std::vector<float>{146, 168, 162, 192}));
 }
 
@@ -51,7 +50,7 @@ TEST_F(StandInCublas, TransposesWhenTold) {
   const float one = 1;
   const float zero = 0;
   ok(cublasSgemm(handle_, CUBLAS_OP_T, CUBLAS_OP_N, 2, 2, 2, &one, a_, 2, b_, 2, &zero, c, 2));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(std::vector<float>(c, c + 4), (std::vector<float>{17, 39, 23, 53}));
 }
 
@@ -66,22 +65,22 @@ TEST_F(StandInCublas, RoundsFactorsToTheirFormatAndResultsToTheirs) {
   float* const factor = to_device({1 + 0x1p-12F});
   float* const c = to_device({0});
   ok(multiply_one(factor, CUDA_R_32F, c, CUDA_R_32F, CUBLAS_COMPUTE_32F));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(*c, (1 + 0x1p-12F) * (1 + 0x1p-12F));
   ok(multiply_one(factor, CUDA_R_32F, c, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(*c, 1.0F);
   auto* const word = reinterpret_cast<std::uint16_t*>(factor);
   *word = 0x5C00U;  // fp16's 256, bf16's 2^57
   ok(multiply_one(word, CUDA_R_16F, c, CUDA_R_32F, CUBLAS_COMPUTE_32F));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(*c, 65536.0F);
   auto* const result = reinterpret_cast<std::uint16_t*>(c);
   ok(multiply_one(word, CUDA_R_16F, c, CUDA_R_16F, CUBLAS_COMPUTE_32F));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(*result, 0x7C00U) << "an infinity";
   ok(multiply_one(word, CUDA_R_16BF, c, CUDA_R_16BF, CUBLAS_COMPUTE_32F));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(*result, 0x7880U) << "2^114";
   EXPECT_EQ(multiply_one(word, CUDA_R_16F, c, CUDA_R_16BF, CUBLAS_COMPUTE_32F),
             CUBLAS_STATUS_NOT_SUPPORTED);

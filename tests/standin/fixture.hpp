@@ -24,12 +24,7 @@ void ok(Code code, std::source_location where = std::source_location::current())
 
 class StandIn : public ::testing::Test {
  protected:
-  StandIn() {
-    weir::testing::expect_any_refused();  // most of these tests are about refused calls
-    weir_standin_reset();
-    ok(cudaSetDevice(0));
-    (void)cudaGetLastError();
-  }
+  StandIn() = default;
   ~StandIn() override { weir_standin_reset(); }
 
   static cudaStream_t make_stream(unsigned flags = cudaStreamNonBlocking) {
@@ -56,6 +51,32 @@ class StandIn : public ::testing::Test {
   static bool all_bytes(const unsigned char* memory, unsigned char value, std::size_t bytes = 512) {
     return std::all_of(memory, memory + bytes, [=](unsigned char byte) { return byte == value; });
   }
+  static void sync(cudaStream_t stream) { ok(cudaStreamSynchronize(stream)); }
+  void sync() const { sync(stream_); }
+  /// Holds a stream while `body` runs.
+  template <typename Body>
+  static void while_held(cudaStream_t stream, const Body& body) {
+    weir_standin_hold(stream);
+    body();
+    weir_standin_release(stream);
+  }
+  template <typename Body>
+  void while_held(const Body& body) const {
+    while_held(stream_, body);
+  }
+
+ private:
+  struct Begin {
+    Begin() {
+      weir::testing::expect_any_refused();  // most of these tests are about refused calls
+      weir_standin_reset();
+      ok(cudaSetDevice(0));
+      (void)cudaGetLastError();
+    }
+  } begin_;
+
+ protected:
+  const cudaStream_t stream_ = make_stream();
 };
 
 }  // namespace weir::standin::testing

@@ -156,7 +156,7 @@ int ncclGetVersion(int* version) {
 }
 
 int ncclGetUniqueId(UniqueId* id) {
-  if (const int entered = enter("ncclGetUniqueId"); entered != kSuccess) return entered;
+  if (const int entered = enter(__func__); entered != kSuccess) return entered;
   static std::atomic<int> made{0};
   *id = {};
   (void)std::snprintf(id->name.data(), id->name.size(), "/weir-standin-nccl-%d-%d", getpid(),
@@ -168,7 +168,7 @@ int ncclGetUniqueId(UniqueId* id) {
 }
 
 int ncclCommInitRank(ncclComm** comm, int ranks, UniqueId id, int rank) {
-  if (const int entered = enter("ncclCommInitRank"); entered != kSuccess) return entered;
+  if (const int entered = enter(__func__); entered != kSuccess) return entered;
   if (ranks < 1 || static_cast<std::size_t>(ranks) > kMostRanks || rank < 0 || rank >= ranks) {
     return kInvalidArgument;
   }
@@ -181,7 +181,7 @@ int ncclCommInitRank(ncclComm** comm, int ranks, UniqueId id, int rank) {
 }
 
 int ncclCommDestroy(ncclComm* comm) {
-  if (const int entered = enter("ncclCommDestroy"); entered != kSuccess) return entered;
+  if (const int entered = enter(__func__); entered != kSuccess) return entered;
   (void)cudaDeviceSynchronize();
   munmap(comm->shared, sizeof *comm->shared);
   delete comm;
@@ -194,14 +194,14 @@ int ncclGroupEnd() { return enter("ncclGroupEnd"); }
 
 int ncclAllReduce(const void* send, void* receive, std::size_t count, int type, int operation,
                   ncclComm* comm, cudaStream_t stream) {
-  if (const int entered = enter("ncclAllReduce"); entered != kSuccess) return entered;
+  if (const int entered = enter(__func__); entered != kSuccess) return entered;
   if (type != kFloat || operation != kSum) return kInvalidArgument;
   return enqueue(comm, true, send, receive, count, stream);
 }
 
 int ncclAllGather(const void* send, void* receive, std::size_t count, int type, ncclComm* comm,
                   cudaStream_t stream) {
-  if (const int entered = enter("ncclAllGather"); entered != kSuccess) return entered;
+  if (const int entered = enter(__func__); entered != kSuccess) return entered;
   if (type != kFloat) return kInvalidArgument;
   return enqueue(comm, false, send, receive, count, stream);
 }

@@ -11,6 +11,8 @@
 
 namespace {
 
+using weir::standin::testing::ok;
+
 using FromBus = int (*)(const char*, void**);
 
 FromBus from_bus() {

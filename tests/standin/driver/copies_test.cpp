@@ -28,47 +28,43 @@ TEST_F(StandInCopy, GoesThereAndBack) {
 TEST_F(StandInCopy, FromPinnedMemoryReadsLate) {
   unsigned char* memory = make_memory();
   unsigned char* pinned = make_pinned();
-  cudaStream_t stream = make_stream();
-  weir_standin_hold(stream);
-  std::fill_n(pinned, 512, static_cast<unsigned char>(1));
-  ok(cudaMemcpyAsync(memory, pinned, 512, cudaMemcpyHostToDevice, stream));
-  std::fill_n(pinned, 512, static_cast<unsigned char>(2));
-  weir_standin_release(stream);
-  ok(cudaStreamSynchronize(stream));
+  while_held([&] {
+    std::fill_n(pinned, 512, static_cast<unsigned char>(1));
+    ok(cudaMemcpyAsync(memory, pinned, 512, cudaMemcpyHostToDevice, stream_));
+    std::fill_n(pinned, 512, static_cast<unsigned char>(2));
+  });
+  sync();
   EXPECT_TRUE(all_bytes(memory, 2));
 }
 
 TEST_F(StandInCopy, FromPageableMemoryReadsAtOnce) {
   unsigned char* memory = make_memory();
   std::vector<unsigned char> pageable(512, 1);
-  cudaStream_t stream = make_stream();
-  weir_standin_hold(stream);
-  ok(cudaMemcpyAsync(memory, pageable.data(), 512, cudaMemcpyHostToDevice, stream));
-  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-  std::fill(pageable.begin(), pageable.end(), static_cast<unsigned char>(2));
-  weir_standin_release(stream);
-  ok(cudaStreamSynchronize(stream));
+  while_held([&] {
+    ok(cudaMemcpyAsync(memory, pageable.data(), 512, cudaMemcpyHostToDevice, stream_));
+    EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+    std::fill(pageable.begin(), pageable.end(), static_cast<unsigned char>(2));
+  });
+  sync();
   EXPECT_TRUE(all_bytes(memory, 1));
 }
 
 TEST_F(StandInCopy, ToPageableMemoryIsDoneWhenItReturns) {
   unsigned char* memory = make_memory();
   std::vector<unsigned char> pageable(512);
-  cudaStream_t stream = make_stream();
-  ok(cudaMemsetAsync(memory, 3, 512, stream));
-  ok(cudaMemcpyAsync(pageable.data(), memory, 512, cudaMemcpyDeviceToHost, stream));
+  ok(cudaMemsetAsync(memory, 3, 512, stream_));
+  ok(cudaMemcpyAsync(pageable.data(), memory, 512, cudaMemcpyDeviceToHost, stream_));
   EXPECT_TRUE(all_bytes(pageable.data(), 3));
 }
 
 TEST_F(StandInCopy, ToPinnedMemoryIsNot) {
   unsigned char* memory = make_memory();
   unsigned char* pinned = make_pinned();
-  cudaStream_t stream = make_stream();
-  weir_standin_hold(stream);
-  ok(cudaMemcpyAsync(pinned, memory, 512, cudaMemcpyDeviceToHost, stream));
-  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-  weir_standin_release(stream);
-  ok(cudaStreamSynchronize(stream));
+  while_held([&] {
+    ok(cudaMemcpyAsync(pinned, memory, 512, cudaMemcpyDeviceToHost, stream_));
+    EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  });
+  sync();
   EXPECT_TRUE(all_bytes(pinned, 0xA5));
 }
 
@@ -101,11 +97,10 @@ TEST_F(StandInCopy, OfFreedMemoryIsRefused) {
 TEST_F(StandInCopy, OfRowsLeavesWhatIsBetweenThem) {
   std::vector<unsigned char> out(4 * 100, 7);
   unsigned char* memory = make_memory(1024);
-  cudaStream_t stream = make_stream();
-  ok(cudaMemsetAsync(memory, 1, 1024, stream));
-  ok(cudaMemcpy2DAsync(memory, 256, out.data(), 100, 90, 4, cudaMemcpyHostToDevice, stream));
+  ok(cudaMemsetAsync(memory, 1, 1024, stream_));
+  ok(cudaMemcpy2DAsync(memory, 256, out.data(), 100, 90, 4, cudaMemcpyHostToDevice, stream_));
   std::fill(out.begin(), out.end(), static_cast<unsigned char>(0));
-  ok(cudaMemcpy2DAsync(out.data(), 100, memory, 256, 90, 4, cudaMemcpyDefault, stream));
+  ok(cudaMemcpy2DAsync(out.data(), 100, memory, 256, 90, 4, cudaMemcpyDefault, stream_));
   for (std::size_t row = 0; row < 4; ++row) {
     EXPECT_TRUE(all_bytes(memory + row * 256, 7, 90));
     EXPECT_TRUE(all_bytes(memory + row * 256 + 90, 1, 166));
@@ -158,11 +153,10 @@ TEST_F(StandInCopy, OfRowsBeginsWhereItIsTold) {
 TEST_F(StandInCopy, OfHalfWordsSetsHalfWords) {
   unsigned char* memory = make_memory();
   const auto address = reinterpret_cast<CUdeviceptr>(memory);
-  cudaStream_t stream = make_stream();
-  weir_standin_hold(stream);
-  ok(cuMemsetD16Async(address, 0x0102, 256, stream));
-  EXPECT_TRUE(all_bytes(memory, 0xA5));
-  weir_standin_release(stream);
+  while_held([&] {
+    ok(cuMemsetD16Async(address, 0x0102, 256, stream_));
+    EXPECT_TRUE(all_bytes(memory, 0xA5));
+  });
   ok(cudaDeviceSynchronize());
   EXPECT_EQ(*reinterpret_cast<unsigned short*>(memory + 510), 0x0102U);
   EXPECT_EQ(cuMemsetD16_v2(address + 1, 0, 1), CUDA_ERROR_INVALID_VALUE);
@@ -180,7 +174,6 @@ TEST_F(StandInCopy, OfWordsSetsWords) {
 
 #if CUDA_VERSION >= 13000
 TEST_F(StandInCopy, BatchesAreEnqueuedOnAStreamOfTheProgrammers) {
-  const cudaStream_t stream = make_stream();
   unsigned char* const from = make_pinned();
   unsigned char* const to = make_memory();
   std::fill_n(from, 512, 9);
@@ -193,19 +186,18 @@ TEST_F(StandInCopy, BatchesAreEnqueuedOnAStreamOfTheProgrammers) {
   const auto copy = [&](CUstream on) {
     return cuMemcpyBatchAsync_v2(tos, froms, sizes, 2, &attributes, &first, 1, on);
   };
-  EXPECT_EQ(copy(stream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(copy(stream_), CUDA_ERROR_INVALID_VALUE);
   attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
   EXPECT_EQ(copy(nullptr), CUDA_ERROR_INVALID_VALUE);
-  weir_standin_hold(stream);
-  ok(copy(stream));
-  EXPECT_EQ(weir_standin_pending(stream), 2U);
-  weir_standin_release(stream);
-  ok(cudaStreamSynchronize(stream));
+  while_held([&] {
+    ok(copy(stream_));
+    EXPECT_EQ(weir_standin_pending(stream_), 2U);
+  });
+  sync();
   EXPECT_TRUE(all_bytes(to, 9));
 }
 
 TEST_F(StandInCopy, BatchesOfCubesKeepTheirLayout) {
-  const cudaStream_t stream = make_stream();
   unsigned char* const from = make_pinned();
   unsigned char* const to = make_memory();
   for (int i = 0; i < 512; ++i) from[i] = static_cast<unsigned char>(i);
@@ -214,10 +206,10 @@ TEST_F(StandInCopy, BatchesOfCubesKeepTheirLayout) {
   cube.src.op.ptr = {reinterpret_cast<CUdeviceptr>(from), 16, 4, {}};
   cube.dst.op.ptr = {reinterpret_cast<CUdeviceptr>(to), 0, 0, {}};
   cube.extent = {8, 2, 2};
-  EXPECT_EQ(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream_), CUDA_ERROR_INVALID_VALUE);
   cube.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-  ok(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream));
-  ok(cudaStreamSynchronize(stream));
+  ok(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream_));
+  sync();
   // The second row of the second layer.
   EXPECT_TRUE(std::equal(to + 24, to + 32, from + 80));
 }

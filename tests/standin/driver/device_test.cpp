@@ -75,15 +75,14 @@ TEST_F(StandInDevice, IsEachThreadsOwnChoice) {
 
 TEST_F(StandInDevice, KeepsNothingWhenReset) {
   unsigned char* memory = make_memory();
-  cudaStream_t stream = make_stream();
   cudaEvent_t event = make_event();
-  ok(cudaEventRecord(event, stream));
+  ok(cudaEventRecord(event, stream_));
   ok(cudaDeviceReset());
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(weir_standin_live().streams, 0U);
   EXPECT_EQ(weir_standin_live().events, 0U);
   EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorInvalidResourceHandle);
   ok(cudaFree(make_memory()));
 }
 

@@ -43,27 +43,25 @@ TEST_F(StandInFault, OfOneCallLeavesOthersAlone) {
 }
 
 TEST_F(StandInFault, OfALaunchDoesNotRunIt) {
-  cudaStream_t stream = make_stream();
   weir_standin_fail("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, kWeirStandinOnce);
-  EXPECT_EQ(launch(stream), cudaErrorLaunchOutOfResources);
-  EXPECT_EQ(weir_standin_pending(stream), 0U);
-  ok(launch(stream));
+  EXPECT_EQ(launch(stream_), cudaErrorLaunchOutOfResources);
+  EXPECT_EQ(weir_standin_pending(stream_), 0U);
+  ok(launch(stream_));
 }
 
 TEST_F(StandInFault, OfAKernelBreaksItsContext) {
-  cudaStream_t stream = make_stream();
   unsigned char* memory = make_memory();
   weir_standin_fail_kernel(2, CUDA_ERROR_ILLEGAL_ADDRESS);
-  ok(launch(stream));
-  ok(cudaStreamSynchronize(stream));
-  weir_standin_hold(stream);
-  ok(launch(stream));
-  ok(cudaMemsetAsync(memory, 1, 512, stream));
-  weir_standin_release(stream);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+  ok(launch(stream_));
+  sync();
+  while_held([&] {
+    ok(launch(stream_));
+    ok(cudaMemsetAsync(memory, 1, 512, stream_));
+  });
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorIllegalAddress);
   EXPECT_TRUE(all_bytes(memory, 0xA5));
   EXPECT_EQ(cudaFree(memory), cudaErrorIllegalAddress);
-  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorIllegalAddress);
   weir_standin_clear_faults();
   ok(cudaFree(memory));
 }
@@ -104,9 +102,8 @@ TEST_F(StandInFault, CallsAreCountedByName) {
 TEST_F(StandInFault, AResetTakesEverythingBack) {
   weir_standin_set_memory(1024);
   weir_standin_fail("cuMemAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinFromThenOn);
-  cudaStream_t stream = make_stream();
   weir_standin_hold(weir_standin_all_streams());
-  ok(launch(stream));
+  ok(launch(stream_));
   weir_standin_reset();
   EXPECT_EQ(weir_standin_live().streams, 0U);
   EXPECT_EQ(weir_standin_calls("cuStreamCreateWithPriority"), 0U);

@@ -105,14 +105,13 @@ TEST_F(StandInPeer, GetsACopyThatIsOrderedOnAStream) {
   (void)context_of(0);
   unsigned char* memory = make_memory();
   const auto from = reinterpret_cast<CUdeviceptr>(memory);
-  cudaStream_t stream = make_stream();
-  ok(cudaMemsetAsync(memory, 4, 512, stream));
-  ok(cuMemcpyPeerAsync(to, contexts[1], from, contexts[0], 512, stream));
-  ok(cudaStreamSynchronize(stream));
+  ok(cudaMemsetAsync(memory, 4, 512, stream_));
+  ok(cuMemcpyPeerAsync(to, contexts[1], from, contexts[0], 512, stream_));
+  sync();
   EXPECT_TRUE(all_bytes(reinterpret_cast<unsigned char*>(to), 4));
-  EXPECT_EQ(cuMemcpyPeerAsync(to, contexts[0], from, contexts[0], 512, stream),
+  EXPECT_EQ(cuMemcpyPeerAsync(to, contexts[0], from, contexts[0], 512, stream_),
             CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemcpyPeerAsync(to, nullptr, from, contexts[0], 512, stream),
+  EXPECT_EQ(cuMemcpyPeerAsync(to, nullptr, from, contexts[0], 512, stream_),
             CUDA_ERROR_INVALID_CONTEXT);
 }
 
@@ -175,8 +174,7 @@ TEST_F(StandInIpc, OtherMemoryHasNoHandle) {
   void* pooled = nullptr;
   void* managed = nullptr;
   int here = 0;
-  cudaStream_t stream = make_stream();
-  ok(cudaMallocAsync(&pooled, 512, stream));
+  ok(cudaMallocAsync(&pooled, 512, stream_));
   ok(cudaMallocManaged(&managed, 512, cudaMemAttachGlobal));
   EXPECT_EQ(cudaIpcGetMemHandle(&handle, pooled), cudaErrorInvalidValue);
   EXPECT_EQ(cudaIpcGetMemHandle(&handle, managed), cudaErrorInvalidValue);

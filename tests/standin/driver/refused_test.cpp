@@ -10,6 +10,8 @@
 
 namespace {
 
+using weir::standin::testing::ok;
+
 using weir::testing::expect_refused;
 
 class StandInRefused : public ::testing::Test {

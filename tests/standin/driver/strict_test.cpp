@@ -15,6 +15,8 @@
 
 namespace {
 
+using weir::standin::testing::ok;
+
 using weir::standin::testing::kMiB;
 using weir::standin::testing::StandIn;
 using weir::testing::Gate;
@@ -80,37 +82,30 @@ class TwoGates {
  public:
   TwoGates(cudaStream_t first, cudaStream_t second) {
     enqueue(first, first_);
-    first_.await_arrival();
+    first_.gate.await_arrival();
     enqueue(second, second_);
   }
-  Gate& first() { return first_; }
-  Gate& second() { return second_; }
+  Gate& first() { return first_.gate; }
+  Gate& second() { return second_.gate; }
   [[nodiscard]] int arrived() const { return arrived_; }
 
  private:
   struct Step {
-    TwoGates* all;
-    Gate* gate;
+    std::atomic<int>& arrived;
+    Gate gate = {};
   };
-  void enqueue(cudaStream_t stream, Gate& gate) {
-    steps_.push_back({this, &gate});
+  static void enqueue(cudaStream_t stream, Step& step) {
     const auto run = [](void* data) {
-      auto* const step = static_cast<Step*>(data);
-      ++step->all->arrived_;
-      step->gate->pass();
+      auto& now = *static_cast<Step*>(data);
+      ++now.arrived;
+      now.gate.pass();
     };
-    ok(cudaLaunchHostFunc(stream, run, &steps_.back()));
+    ok(cudaLaunchHostFunc(stream, run, &step));
   }
 
-  Gate first_;
-  Gate second_;
   std::atomic<int> arrived_ = 0;
-  std::vector<Step> steps_ = reserved();
-  static std::vector<Step> reserved() {
-    std::vector<Step> steps;
-    steps.reserve(2);  // host functions have their addresses
-    return steps;
-  }
+  Step first_{arrived_};
+  Step second_{arrived_};
 };
 
 TEST_F(StandInStrict, HostFunctionsOfTwoStreamsRunSideBySide) {
@@ -163,20 +158,16 @@ class StandInReserved : public StandInStrict {
   CUmemGenericAllocationHandle page = 0;
 };
 
-TEST_F(StandInReserved, AddressesWithoutAPageAreUnknown) {
-  EXPECT_EQ(ask(range).type, CU_MEMORYTYPE_DEVICE);
-  EXPECT_EQ(ask(range).mapped, 1);
-  EXPECT_EQ(ask(range + 2 * kMiB).type, 0U);
-  EXPECT_EQ(ask(range + 2 * kMiB).mapped, 0);
-}
-
-TEST_F(StandInReserved, AddressesWithoutAPagePassForMemoryOnRequest) {
-  weir_standin_set_reserved_is_device(1);
-  EXPECT_EQ(ask(range).mapped, 1);
-  EXPECT_EQ(ask(range + 2 * kMiB).type, CU_MEMORYTYPE_DEVICE);
-  EXPECT_EQ(ask(range + 2 * kMiB).mapped, 0);
-  EXPECT_EQ(ask(range + 4 * kMiB).type, 0U) << "beyond what is reserved";
-  EXPECT_EQ(ask(range - 1).type, 0U);
+TEST_F(StandInReserved, AddressesWithoutAPageAreUnknownUnlessTheyAreToPassForMemory) {
+  for (const bool pass : {false, true}) {
+    weir_standin_set_reserved_is_device(pass ? 1 : 0);
+    EXPECT_EQ(ask(range).type, CU_MEMORYTYPE_DEVICE);
+    EXPECT_EQ(ask(range).mapped, 1);
+    EXPECT_EQ(ask(range + 2 * kMiB).type, pass ? unsigned{CU_MEMORYTYPE_DEVICE} : 0U);
+    EXPECT_EQ(ask(range + 2 * kMiB).mapped, 0);
+    EXPECT_EQ(ask(range + 4 * kMiB).type, 0U) << "beyond what is reserved";
+    EXPECT_EQ(ask(range - 1).type, 0U);
+  }
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class StandInEmulation : public StandIn {
     return host;
   }
 
-  cudaStream_t stream_ = make_stream(cudaStreamDefault);
+  const cudaStream_t blocking_ = make_stream(cudaStreamDefault);
 };
 
 TEST_F(StandInEmulation, SharedMemoryIsTheBlocksAndBarriersHold) {
@@ -33,7 +33,7 @@ TEST_F(StandInEmulation, SharedMemoryIsTheBlocksAndBarriersHold) {
     std::vector<float> numbers(count);
     std::iota(numbers.begin(), numbers.end(), 0.0F);
     float* device = to_device(numbers);
-    reverse_blocks(stream_, device, 3, threads);
+    reverse_blocks(blocking_, device, 3, threads);
     for (std::size_t first = 0; first < count; first += threads) {
       std::reverse(&numbers[first], &numbers[first] + threads);
     }
@@ -46,7 +46,7 @@ TEST_F(StandInEmulation, ShufflesAddUpAWarp) {
   std::iota(numbers.begin(), numbers.end(), 1.0F);
   const float* device = to_device(numbers);
   float* sums = to_device(std::vector<float>(4));
-  sum_blocks(stream_, device, numbers.size(), sums, 4, 256);
+  sum_blocks(blocking_, device, numbers.size(), sums, 4, 256);
   const std::vector<float> found = to_host(sums, 4);
   EXPECT_EQ(std::accumulate(found.begin(), found.end(), 0.0F), 500500.0F);
   EXPECT_EQ(found[0], 32896.0F);
@@ -54,7 +54,7 @@ TEST_F(StandInEmulation, ShufflesAddUpAWarp) {
 
 TEST_F(StandInEmulation, ShufflesReachTheLanesTheyName) {
   int* seen = to_device(std::vector<int>(128));
-  look_at_lanes(stream_, seen);
+  look_at_lanes(blocking_, seen);
   const std::vector<int> found = to_host(seen, 128);
   for (int lane = 0; lane < 32; ++lane) {
     const auto at = 4 * static_cast<std::size_t>(lane);
@@ -67,18 +67,18 @@ TEST_F(StandInEmulation, ShufflesReachTheLanesTheyName) {
 
 TEST_F(StandInEmulation, ThreadsThatEndedAreNotWaitedFor) {
   int* counted = to_device(std::vector<int>(2));
-  leave_early(stream_, counted, 100);
+  leave_early(blocking_, counted, 100);
   EXPECT_EQ(to_host(counted, 2), (std::vector<int>{100, 50}));
 }
 
 TEST_F(StandInEmulation, RunsOnTheStreamsThreadLikeOtherWork) {
   std::vector<float> numbers{1, 2, 3};
   float* device = to_device(numbers);
-  weir_standin_hold(stream_);
-  reverse_blocks(stream_, device, 1, 3);
-  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
-  EXPECT_EQ(device[0], 1.0F);
-  weir_standin_release(stream_);
+  while_held(blocking_, [&] {
+    reverse_blocks(blocking_, device, 1, 3);
+    EXPECT_EQ(cudaStreamQuery(blocking_), cudaErrorNotReady);
+    EXPECT_EQ(device[0], 1.0F);
+  });
   EXPECT_EQ(to_host(device, 3), (std::vector<float>{3, 2, 1}));
 }
 
@@ -89,7 +89,7 @@ TEST_F(StandInEmulation, KernelsOfTwoStreamsKeepTheirSharedMemoryApart) {
   float* first = to_device(numbers);
   float* second = to_device(numbers);
   for (int i = 0; i < 20; ++i) {
-    reverse_blocks(stream_, first, 1, 256);
+    reverse_blocks(blocking_, first, 1, 256);
     reverse_blocks(other, second, 1, 256);
   }
   ok(cudaDeviceSynchronize());
@@ -102,7 +102,7 @@ TEST_F(StandInEmulation, ABarrierThatNeverFillsEndsTheProgram) {
   EXPECT_DEATH(
       {
         int* seen = to_device(std::vector<int>(32));
-        hang(stream_, seen);
+        hang(blocking_, seen);
         (void)cudaDeviceSynchronize();
       },
       "wait at a barrier");

@@ -41,8 +41,6 @@ class StandInGraphMemory : public StandIn {
     ok(cudaGraphDestroy(graph));
     return exec;
   }
-
-  cudaStream_t stream_ = make_stream();
 };
 
 TEST_F(StandInGraphMemory, IsTheGraphsWhenTakenAndGivenInIt) {
@@ -61,7 +59,7 @@ TEST_F(StandInGraphMemory, IsTheGraphsWhenTakenAndGivenInIt) {
   cudaGraphExec_t exec = instantiate(graph);
   for (int i = 0; i < 2; ++i) {
     ok(cudaGraphLaunch(exec, stream_));
-    ok(cudaStreamSynchronize(stream_));
+    sync();
   }
   EXPECT_TRUE(all_bytes(result, 8));
   EXPECT_EQ(used(), 0U);
@@ -72,7 +70,7 @@ TEST_F(StandInGraphMemory, IsTheGraphsWhenTakenAndGivenInIt) {
   ok(cudaGraphDestroy(graph));
   EXPECT_EQ(reserved(), 2 * kMiB);
   ok(cudaGraphExecDestroy(exec));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(reserved(), 0U);
   EXPECT_EQ(weir_standin_used(0), 512U);
   EXPECT_EQ(ask(cudaGraphMemAttrReservedMemHigh), 2 * kMiB);
@@ -89,7 +87,7 @@ TEST_F(StandInGraphMemory, IsTheProgramsFromALaunchToItsFree) {
   EXPECT_EQ(used(), 0U);
   EXPECT_EQ(reserved(), 2 * kMiB);
   ok(cudaGraphLaunch(exec, stream_));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_TRUE(all_bytes(memory, 3, kMiB));
   ok(cudaFree(memory));
   EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
@@ -100,14 +98,14 @@ TEST_F(StandInGraphMemory, OutlivesItsGraphUntilItIsFreed) {
   cudaGraphExec_t exec = make_exec(&memory);
   ok(cudaGraphLaunch(exec, stream_));
   ok(cudaGraphExecDestroy(exec));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_TRUE(all_bytes(memory, 3, kMiB));
   EXPECT_EQ(reserved(), 2 * kMiB);
-  weir_standin_hold(stream_);
-  ok(cudaFreeAsync(memory, stream_));
-  EXPECT_EQ(reserved(), 2 * kMiB);
-  weir_standin_release(stream_);
-  ok(cudaStreamSynchronize(stream_));
+  while_held([&] {
+    ok(cudaFreeAsync(memory, stream_));
+    EXPECT_EQ(reserved(), 2 * kMiB);
+  });
+  sync();
   EXPECT_EQ(reserved(), 0U);
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
@@ -119,13 +117,13 @@ TEST_F(StandInGraphMemory, StaysUntilALaunchIsOver) {
   ok(cudaFreeAsync(memory, stream_));
   cudaGraph_t graph = end();
   cudaGraphExec_t exec = instantiate(graph);
-  weir_standin_hold(stream_);
-  ok(cudaGraphLaunch(exec, stream_));
-  ok(cudaGraphExecDestroy(exec));
-  ok(cudaGraphDestroy(graph));
-  EXPECT_EQ(reserved(), 2 * kMiB);
-  weir_standin_release(stream_);
-  ok(cudaStreamSynchronize(stream_));
+  while_held([&] {
+    ok(cudaGraphLaunch(exec, stream_));
+    ok(cudaGraphExecDestroy(exec));
+    ok(cudaGraphDestroy(graph));
+    EXPECT_EQ(reserved(), 2 * kMiB);
+  });
+  sync();
   EXPECT_EQ(reserved(), 0U);
   EXPECT_EQ(weir_standin_late_uses(), 0U);
 }
@@ -296,7 +294,7 @@ TEST_F(StandInGraphMemory, IsAddedToAGraphThatIsThere) {
   EXPECT_EQ(nodes, 3U);
   cudaGraphExec_t exec = instantiate(graph);
   ok(cudaGraphLaunch(exec, stream_));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_TRUE(all_bytes(memory, 6, kMiB));
   EXPECT_EQ(used(), 0U);
   EXPECT_EQ(cuStreamBeginCaptureToGraph(stream_, nullptr, nullptr, nullptr, 0,

@@ -14,17 +14,22 @@ constexpr std::size_t kPage = std::size_t{2} << 20;
 
 class StandInMap : public StandIn {
  protected:
-  static CUmemAllocationProp properties() {
+  static CUresult create(CUmemGenericAllocationHandle* page, std::size_t bytes = kPage,
+                         CUmemAllocationHandleType handles = CU_MEM_HANDLE_TYPE_NONE) {
+    const CUmemAllocationProp of_device = properties(handles);
+    return cuMemCreate(page, bytes, &of_device, 0);
+  }
+  static CUmemAllocationProp properties(CUmemAllocationHandleType handles) {
     CUmemAllocationProp of_device{};
     of_device.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     of_device.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    of_device.location.id = 0;
+    of_device.requestedHandleTypes = handles;
     return of_device;
   }
-  static CUmemGenericAllocationHandle make_page(std::size_t bytes = kPage) {
+  static CUmemGenericAllocationHandle make_page(
+      std::size_t bytes = kPage, CUmemAllocationHandleType handles = CU_MEM_HANDLE_TYPE_NONE) {
     CUmemGenericAllocationHandle page = 0;
-    const CUmemAllocationProp of_device = properties();
-    ok(cuMemCreate(&page, bytes, &of_device, 0));
+    ok(create(&page, bytes, handles));
     return page;
   }
   static CUdeviceptr reserve(std::size_t bytes, std::size_t alignment = 0) {
@@ -32,21 +37,29 @@ class StandInMap : public StandIn {
     ok(cuMemAddressReserve(&address, bytes, alignment, 0, 0));
     return address;
   }
-  static CUresult allow(CUdeviceptr address, std::size_t bytes) {
+  static CUresult map(CUdeviceptr address, CUmemGenericAllocationHandle page,
+                      std::size_t bytes = kPage) {
+    return cuMemMap(address, bytes, 0, page, 0);
+  }
+  static void map_for_use(CUdeviceptr address, CUmemGenericAllocationHandle page,
+                          std::size_t bytes = kPage) {
+    ok(map(address, page, bytes));
     CUmemAccessDesc access{};
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = 0;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    return cuMemSetAccess(address, bytes, &access, 1);
+    ok(cuMemSetAccess(address, bytes, &access, 1));
   }
   static unsigned char* bytes_at(CUdeviceptr address) {
     return reinterpret_cast<unsigned char*>(address);
+  }
+  static void expect_untouchable(CUdeviceptr address) {
+    EXPECT_DEATH(*static_cast<volatile unsigned char*>(bytes_at(address)) = 1, "");
   }
 };
 
 TEST_F(StandInMap, GranularityIsAPage) {
   std::size_t granularity = 0;
-  const CUmemAllocationProp of_device = properties();
+  const CUmemAllocationProp of_device = properties(CU_MEM_HANDLE_TYPE_NONE);
   ok(cuMemGetAllocationGranularity(&granularity, &of_device, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   EXPECT_EQ(granularity, kPage);
 }
@@ -56,13 +69,17 @@ TEST_F(StandInMap, APageIsMemoryOnceItIsMappedAndAllowed) {
   EXPECT_EQ(address % kPage, 0U);
   const auto page = make_page();
   EXPECT_EQ(weir_standin_used(0), kPage);
-  ok(cuMemMap(address, kPage, 0, page, 0));
-  EXPECT_DEATH(*static_cast<volatile unsigned char*>(bytes_at(address)) = 1, "");
-  ok(allow(address, kPage));
+  ok(map(address, page));
+  expect_untouchable(address);
+  ok(cuMemUnmap(address, kPage));
+  map_for_use(address, page);
   EXPECT_TRUE(all_bytes(bytes_at(address), 0xA5, kPage));
   ok(cudaMemset(bytes_at(address), 3, kPage));
   ok(cudaDeviceSynchronize());
   EXPECT_TRUE(all_bytes(bytes_at(address), 3, kPage));
+  ok(cuMemUnmap(address, kPage));
+  expect_untouchable(address);
+  EXPECT_EQ(cudaMemset(bytes_at(address), 0, 1), cudaErrorInvalidValue);
 }
 
 TEST_F(StandInMap, APageCanBeAddressesOnly) {
@@ -72,9 +89,8 @@ TEST_F(StandInMap, APageCanBeAddressesOnly) {
   const CUdeviceptr address = reserve(kLarge);
   const auto page = make_page(kLarge);
   EXPECT_EQ(weir_standin_used(0), kLarge);
-  ok(cuMemMap(address, kLarge, 0, page, 0));
-  ok(allow(address, kLarge));
-  EXPECT_DEATH(*static_cast<volatile unsigned char*>(bytes_at(address)) = 1, "");
+  map_for_use(address, page, kLarge);
+  expect_untouchable(address);
   ok(cuMemUnmap(address, kLarge));
   ok(cuMemRelease(page));
   EXPECT_EQ(weir_standin_used(0), 0U);
@@ -85,31 +101,19 @@ TEST_F(StandInMap, APageMovesWithWhatItHolds) {
   const CUdeviceptr second = reserve(4 * kPage, 4 * kPage);
   EXPECT_EQ(second % (4 * kPage), 0U);
   const auto page = make_page();
-  ok(cuMemMap(first, kPage, 0, page, 0));
-  ok(allow(first, kPage));
+  map_for_use(first, page);
   bytes_at(first)[77] = 42;
   ok(cuMemUnmap(first, kPage));
-  ok(cuMemMap(second + kPage, kPage, 0, page, 0));
-  ok(allow(second + kPage, kPage));
+  map_for_use(second + kPage, page);
   EXPECT_EQ(bytes_at(second + kPage)[77], 42);
-}
-
-TEST_F(StandInMap, AnUnmappedAddressCannotBeTouched) {
-  const CUdeviceptr address = reserve(kPage);
-  const auto page = make_page();
-  ok(cuMemMap(address, kPage, 0, page, 0));
-  ok(allow(address, kPage));
-  ok(cuMemUnmap(address, kPage));
-  EXPECT_DEATH(*static_cast<volatile unsigned char*>(bytes_at(address)) = 1, "");
-  EXPECT_EQ(cudaMemset(bytes_at(address), 0, 1), cudaErrorInvalidValue);
 }
 
 TEST_F(StandInMap, OnlyWholeMappingsAreUnmapped) {
   const CUdeviceptr address = reserve(4 * kPage);
   const auto large = make_page(2 * kPage);
   const auto small = make_page();
-  ok(cuMemMap(address, 2 * kPage, 0, large, 0));
-  ok(cuMemMap(address + 2 * kPage, kPage, 0, small, 0));
+  ok(map(address, large, 2 * kPage));
+  ok(map(address + 2 * kPage, small));
   EXPECT_EQ(cuMemUnmap(address, kPage), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(address + kPage, kPage), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(address, 4 * kPage), CUDA_ERROR_INVALID_VALUE);
@@ -120,21 +124,20 @@ TEST_F(StandInMap, OnlyWholeMappingsAreUnmapped) {
 TEST_F(StandInMap, WhatIsNotReservedFreeOrFittingIsRefused) {
   const CUdeviceptr address = reserve(2 * kPage);
   const auto page = make_page();
-  EXPECT_EQ(cuMemMap(address + 2 * kPage, kPage, 0, page, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemMap(address, 2 * kPage, 0, page, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemMap(address, kPage, 0, page + 1000, 0), CUDA_ERROR_INVALID_VALUE);
-  ok(cuMemMap(address, kPage, 0, page, 0));
-  EXPECT_EQ(cuMemMap(address, kPage, 0, page, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(map(address + 2 * kPage, page), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(map(address, page, 2 * kPage), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(map(address, page + 1000), CUDA_ERROR_INVALID_VALUE);
+  ok(map(address, page));
+  EXPECT_EQ(map(address, page), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAddressFree(address, 2 * kPage), CUDA_ERROR_INVALID_VALUE);
   CUmemGenericAllocationHandle odd = 0;
-  const CUmemAllocationProp of_device = properties();
-  EXPECT_EQ(cuMemCreate(&odd, kPage + 512, &of_device, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(create(&odd, kPage + 512), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(StandInMap, APageLivesUntilItIsReleasedAndUnmapped) {
   const CUdeviceptr address = reserve(kPage);
   const auto page = make_page();
-  ok(cuMemMap(address, kPage, 0, page, 0));
+  ok(map(address, page));
   ok(cuMemRelease(page));
   EXPECT_EQ(cuMemRelease(page), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(weir_standin_used(0), kPage);
@@ -149,17 +152,15 @@ TEST_F(StandInMap, PagesAreOutOfTheDevicesMemory) {
   weir_standin_set_memory(3 * kPage);
   const auto page = make_page(2 * kPage);
   CUmemGenericAllocationHandle more = 0;
-  const CUmemAllocationProp of_device = properties();
-  EXPECT_EQ(cuMemCreate(&more, 2 * kPage, &of_device, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(create(&more, 2 * kPage), CUDA_ERROR_OUT_OF_MEMORY);
   ok(cuMemRelease(page));
-  ok(cuMemCreate(&more, 2 * kPage, &of_device, 0));
+  ok(create(&more, 2 * kPage));
 }
 
 TEST_F(StandInMap, NeighbouringPagesAreOneRangeToACopy) {
   const CUdeviceptr address = reserve(2 * kPage);
-  ok(cuMemMap(address, kPage, 0, make_page(), 0));
-  ok(cuMemMap(address + kPage, kPage, 0, make_page(), 0));
-  ok(allow(address, 2 * kPage));
+  map_for_use(address, make_page());
+  map_for_use(address + kPage, make_page());
   ok(cudaMemset(bytes_at(address + kPage / 2), 1, kPage));
   EXPECT_EQ(cudaMemset(bytes_at(address + kPage / 2), 1, 2 * kPage), cudaErrorInvalidValue);
   ok(cudaDeviceSynchronize());
@@ -169,26 +170,18 @@ class StandInExport : public StandInMap {
  protected:
   static constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
-  static CUmemGenericAllocationHandle make_exportable() {
-    CUmemGenericAllocationHandle page = 0;
-    CUmemAllocationProp of_device = properties();
-    of_device.requestedHandleTypes = kFile;
-    ok(cuMemCreate(&page, kPage, &of_device, 0));
-    return page;
-  }
   static void* as_handle(int file) {
     return reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
   }
   static unsigned char* mapped(CUmemGenericAllocationHandle page) {
     const CUdeviceptr address = reserve(kPage);
-    ok(cuMemMap(address, kPage, 0, page, 0));
-    ok(allow(address, kPage));
+    map_for_use(address, page);
     return bytes_at(address);
   }
 };
 
 TEST_F(StandInExport, WhatIsImportedIsTheSameMemoryAndCountsOnce) {
-  const auto page = make_exportable();
+  const auto page = make_page(kPage, kFile);
   int file = -1;
   ok(cuMemExportToShareableHandle(&file, page, kFile, 0));
   CUmemGenericAllocationHandle imported = 0;
@@ -209,8 +202,9 @@ TEST_F(StandInExport, WhatIsImportedIsTheSameMemoryAndCountsOnce) {
 TEST_F(StandInExport, OnlyWhatWasMadeForItIsExportedAndOnlyPagesAreImported) {
   int file = -1;
   EXPECT_EQ(cuMemExportToShareableHandle(&file, make_page(), kFile, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemExportToShareableHandle(&file, make_exportable(), CU_MEM_HANDLE_TYPE_WIN32, 0),
-            CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(
+      cuMemExportToShareableHandle(&file, make_page(kPage, kFile), CU_MEM_HANDLE_TYPE_WIN32, 0),
+      CUDA_ERROR_NOT_SUPPORTED);
   CUmemGenericAllocationHandle imported = 0;
   for (const int other : {-1, STDERR_FILENO}) {
     EXPECT_EQ(cuMemImportFromShareableHandle(&imported, as_handle(other), kFile),
@@ -221,14 +215,11 @@ TEST_F(StandInExport, OnlyWhatWasMadeForItIsExportedAndOnlyPagesAreImported) {
 TEST_F(StandInMap, PagesInCapturesAreAsTheProgramWasTold) {
   const char* const told = std::getenv("WEIR_STANDIN_PAGES_IN_CAPTURES");
   const bool safe = told != nullptr && told[0] == '1';
-  const cudaStream_t stream = make_stream();
-  const CUmemAllocationProp of_device = properties();
   CUmemGenericAllocationHandle page = 0;
   cudaGraph_t graph = nullptr;
-  ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  EXPECT_EQ(cuMemCreate(&page, kPage, &of_device, 0),
-            safe ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  EXPECT_EQ(cudaStreamEndCapture(stream, &graph),
+  ok(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(create(&page), safe ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph),
             safe ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
 }
 

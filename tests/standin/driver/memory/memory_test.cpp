@@ -10,6 +10,11 @@ namespace {
 
 class StandInMemory : public StandIn {
  protected:
+  static cudaPointerAttributes attributes_of(const void* pointer) {
+    cudaPointerAttributes attributes{};
+    ok(cudaPointerGetAttributes(&attributes, pointer));
+    return attributes;
+  }
   static std::size_t free_bytes() {
     std::size_t free = 0;
     std::size_t total = 0;
@@ -18,24 +23,16 @@ class StandInMemory : public StandIn {
   }
 };
 
-TEST_F(StandInMemory, IsAsMuchAsWasSet) {
-  weir_standin_set_memory(64 * kMiB);
-  std::size_t free = 0;
-  std::size_t total = 0;
-  ok(cudaMemGetInfo(&free, &total));
-  EXPECT_EQ(total, 64 * kMiB);
-  EXPECT_EQ(free, 64 * kMiB);
-}
-
 TEST_F(StandInMemory, IsCountedFromAllocationToFree) {
-  const std::size_t before = free_bytes();
+  weir_standin_set_memory(64 * kMiB);
+  EXPECT_EQ(free_bytes(), 64 * kMiB);
   unsigned char* memory = make_memory(kMiB + 1);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 512, 0U);
-  EXPECT_EQ(before - free_bytes(), kMiB + 512);
+  EXPECT_EQ(free_bytes(), 63 * kMiB - 512);
   EXPECT_EQ(weir_standin_used(0), kMiB + 512);
   EXPECT_EQ(weir_standin_live().device_bytes, kMiB + 1);
   ok(cudaFree(memory));
-  EXPECT_EQ(free_bytes(), before);
+  EXPECT_EQ(free_bytes(), 64 * kMiB);
   EXPECT_EQ(weir_standin_peak(0), kMiB + 512);
   EXPECT_EQ(weir_standin_live().device_blocks, 0U);
 }
@@ -114,22 +111,22 @@ TEST_F(StandInMemory, UnknownPointersAreNotFreed) {
 }
 
 TEST_F(StandInMemory, AFreeWaitsForTheDevice) {
-  unsigned char* memory = make_memory();
-  cudaStream_t stream = make_stream();
-  weir_standin_delay(stream, 1'000'000);
-  ok(cudaMemsetAsync(memory, 1, 512, stream));
-  ok(cudaFree(memory));
-  EXPECT_EQ(weir_standin_pending(stream), 0U);
+  void* managed = nullptr;
+  ok(cudaMallocManaged(&managed, 512, cudaMemAttachGlobal));
+  for (void* memory : {static_cast<void*>(make_memory()), managed}) {
+    weir_standin_delay(stream_, 1'000'000);
+    ok(cudaMemsetAsync(memory, 1, 512, stream_));
+    ok(cudaFree(memory));
+    EXPECT_EQ(weir_standin_pending(stream_), 0U);
+  }
 }
 
 TEST_F(StandInMemory, PinnedMemoryIsKnownAndNotTheDevices) {
   unsigned char* memory = make_pinned();
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(weir_standin_live().host_blocks, 1U);
-  cudaPointerAttributes attributes{};
-  ok(cudaPointerGetAttributes(&attributes, memory + 5));
-  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
-  EXPECT_EQ(attributes.hostPointer, memory + 5);
+  EXPECT_EQ(attributes_of(memory + 5).type, cudaMemoryTypeHost);
+  EXPECT_EQ(attributes_of(memory + 5).hostPointer, memory + 5);
   void* device = nullptr;
   ok(cudaHostGetDevicePointer(&device, memory, 0));
   EXPECT_EQ(device, memory);
@@ -143,20 +140,16 @@ TEST_F(StandInMemory, RegisteredMemoryIsPinnedUntilItIsNot) {
   ok(cudaHostRegister(own, sizeof own, cudaHostRegisterDefault));
   EXPECT_EQ(cudaHostRegister(own, sizeof own, cudaHostRegisterDefault),
             cudaErrorHostMemoryAlreadyRegistered);
-  cudaPointerAttributes attributes{};
-  ok(cudaPointerGetAttributes(&attributes, own));
-  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  EXPECT_EQ(attributes_of(own).type, cudaMemoryTypeHost);
   EXPECT_EQ(cudaFreeHost(own), cudaErrorInvalidValue);
   ok(cudaHostUnregister(own));
   EXPECT_EQ(cudaHostUnregister(own), cudaErrorHostMemoryNotRegistered);
-  ok(cudaPointerGetAttributes(&attributes, own));
-  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  EXPECT_EQ(attributes_of(own).type, cudaMemoryTypeUnregistered);
 }
 
 TEST_F(StandInMemory, DeviceMemoryIsKnownByAnyOfItsAddresses) {
   unsigned char* memory = make_memory(4096);
-  cudaPointerAttributes attributes{};
-  ok(cudaPointerGetAttributes(&attributes, memory + 4095));
+  const cudaPointerAttributes attributes = attributes_of(memory + 4095);
   EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
   EXPECT_EQ(attributes.device, 0);
   EXPECT_EQ(attributes.devicePointer, memory + 4095);
@@ -188,8 +181,7 @@ TEST_F(StandInMemory, OfTheManagedKindIsCountedAndOfBothSides) {
   ok(cudaMemcpy(bytes + 512, device, 512, cudaMemcpyDeviceToDevice));
   ok(cudaDeviceSynchronize());
   EXPECT_TRUE(all_bytes(bytes, 5, 1024));
-  cudaPointerAttributes attributes{};
-  ok(cudaPointerGetAttributes(&attributes, bytes + 7));
+  const cudaPointerAttributes attributes = attributes_of(bytes + 7);
   EXPECT_EQ(attributes.type, cudaMemoryTypeManaged);
   EXPECT_EQ(attributes.hostPointer, bytes + 7);
   EXPECT_EQ(attributes.devicePointer, bytes + 7);
@@ -201,45 +193,33 @@ TEST_F(StandInMemory, OfTheManagedKindIsCountedAndOfBothSides) {
   EXPECT_EQ(cudaMallocManaged(&memory, 1, cudaMemAttachSingle), cudaErrorInvalidValue);
 }
 
-TEST_F(StandInMemory, AFreeOfManagedMemoryWaitsForTheDeviceToo) {
-  void* memory = nullptr;
-  ok(cudaMallocManaged(&memory, 512, cudaMemAttachGlobal));
-  cudaStream_t stream = make_stream();
-  weir_standin_delay(stream, 1'000'000);
-  ok(cudaMemsetAsync(memory, 1, 512, stream));
-  ok(cudaFree(memory));
-  EXPECT_EQ(weir_standin_pending(stream), 0U);
-}
-
 TEST_F(StandInMemory, FreedTooEarlyIsNotTouched) {
-  cudaStream_t stream = make_stream();
   cudaStream_t late = make_stream();
   void* memory = nullptr;
-  ok(cudaMallocAsync(&memory, 4096, stream));
-  weir_standin_hold(late);
-  ok(cudaMemsetAsync(memory, 1, 4096, late));
-  // This stream is not ordered behind the other.
-  ok(cudaFreeAsync(memory, stream));
-  ok(cudaStreamSynchronize(stream));
-  EXPECT_EQ(weir_standin_late_uses(), 0U);
-  weir_standin_release(late);
+  ok(cudaMallocAsync(&memory, 4096, stream_));
+  while_held(late, [&] {
+    ok(cudaMemsetAsync(memory, 1, 4096, late));
+    // This stream is not ordered behind the other.
+    ok(cudaFreeAsync(memory, stream_));
+    sync();
+    EXPECT_EQ(weir_standin_late_uses(), 0U);
+  });
   EXPECT_EQ(cudaStreamSynchronize(late), cudaErrorIllegalAddress);
   EXPECT_EQ(weir_standin_late_uses(), 1U);
   weir_standin_clear_faults();
 }
 
 TEST_F(StandInMemory, AtTheSameAddressIsOtherMemory) {
-  cudaStream_t late = make_stream();
   void* memory = nullptr;
   void* next = nullptr;
-  ok(cudaMallocAsync(&memory, 4096, late));
+  ok(cudaMallocAsync(&memory, 4096, stream_));
   unsigned char* other = make_memory(4096);
-  weir_standin_hold(late);
-  ok(cudaMemcpyAsync(other, memory, 4096, cudaMemcpyDeviceToDevice, late));
-  ok(cudaFree(memory));
-  ok(cudaMallocAsync(&next, 4096, late));
-  weir_standin_release(late);
-  EXPECT_EQ(cudaStreamSynchronize(late), cudaErrorIllegalAddress);
+  while_held([&] {
+    ok(cudaMemcpyAsync(other, memory, 4096, cudaMemcpyDeviceToDevice, stream_));
+    ok(cudaFree(memory));
+    ok(cudaMallocAsync(&next, 4096, stream_));
+  });
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorIllegalAddress);
   EXPECT_EQ(weir_standin_late_uses(), 1U);
   weir_standin_clear_faults();
 }

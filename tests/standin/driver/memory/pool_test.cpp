@@ -22,19 +22,25 @@ class StandInPool : public StandIn {
     ok(cudaMallocAsync(&memory, bytes, stream_));
     return static_cast<unsigned char*>(memory);
   }
-
-  cudaStream_t stream_ = make_stream();
+  static cudaMemPool_t make_pool() {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    cudaMemPool_t pool = nullptr;
+    ok(cudaMemPoolCreate(&pool, &properties));
+    return pool;
+  }
 };
 
 TEST_F(StandInPool, FreesInStreamOrder) {
   unsigned char* memory = take(kMiB);
   ok(cudaMemsetAsync(memory, 1, kMiB, stream_));
-  weir_standin_hold(stream_);
-  ok(cudaFreeAsync(memory, stream_));
-  EXPECT_EQ(weir_standin_live().device_blocks, 1U);
-  EXPECT_EQ(cudaFreeAsync(memory, stream_), cudaErrorInvalidValue);
-  weir_standin_release(stream_);
-  ok(cudaStreamSynchronize(stream_));
+  while_held([&] {
+    ok(cudaFreeAsync(memory, stream_));
+    EXPECT_EQ(weir_standin_live().device_blocks, 1U);
+    EXPECT_EQ(cudaFreeAsync(memory, stream_), cudaErrorInvalidValue);
+  });
+  sync();
   EXPECT_EQ(weir_standin_live().device_blocks, 0U);
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
@@ -44,14 +50,14 @@ TEST_F(StandInPool, KeepsWhatItsThresholdSays) {
   std::uint64_t threshold = UINT64_MAX;
   ok(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
   ok(cudaFreeAsync(take(4 * kMiB), stream_));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(ask(pool, cudaMemPoolAttrUsedMemCurrent), 0U);
   EXPECT_EQ(ask(pool, cudaMemPoolAttrUsedMemHigh), 4 * kMiB);
   EXPECT_EQ(ask(pool, cudaMemPoolAttrReservedMemCurrent), 4 * kMiB);
   EXPECT_EQ(weir_standin_used(0), 4 * kMiB);
   ok(cudaFreeAsync(take(2 * kMiB), stream_));
   EXPECT_EQ(weir_standin_used(0), 4 * kMiB);
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   ok(cudaMemPoolTrimTo(pool, 2 * kMiB));
   EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
   ok(cudaMemPoolTrimTo(pool, 0));
@@ -70,28 +76,23 @@ TEST_F(StandInPool, RunsOutAtTheDevicesSize) {
 TEST_F(StandInPool, ASynchronousFreeOfPooledMemoryDoesNotWait) {
   unsigned char* memory = take(512);
   unsigned char* other = make_memory();
-  weir_standin_hold(stream_);
-  ok(cudaMemsetAsync(other, 1, 512, stream_));
-  ok(cudaFree(memory));
-  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
-  weir_standin_release(stream_);
+  while_held([&] {
+    ok(cudaMemsetAsync(other, 1, 512, stream_));
+    ok(cudaFree(memory));
+    EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  });
 }
 
 TEST_F(StandInPool, MemoryOfCudaMallocMayBeFreedInStreamOrder) {
   unsigned char* memory = make_memory(kMiB);
   ok(cudaMemsetAsync(memory, 1, kMiB, stream_));
   ok(cudaFreeAsync(memory, stream_));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
 
 TEST_F(StandInPool, OfTheUserIsCountedApart) {
-  cudaMemPoolProps properties{};
-  properties.allocType = cudaMemAllocationTypePinned;
-  properties.location.type = cudaMemLocationTypeDevice;
-  properties.location.id = 0;
-  cudaMemPool_t pool = nullptr;
-  ok(cudaMemPoolCreate(&pool, &properties));
+  cudaMemPool_t pool = make_pool();
   EXPECT_EQ(weir_standin_live().pools, 1U);
   void* memory = nullptr;
   ok(cudaMallocFromPoolAsync(&memory, kMiB, pool, stream_));
@@ -100,17 +101,13 @@ TEST_F(StandInPool, OfTheUserIsCountedApart) {
   ok(cudaMemPoolDestroy(pool));
   EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
   ok(cudaFreeAsync(memory, stream_));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(weir_standin_live().pools, 0U);
 }
 
 TEST_F(StandInPool, IsTheOneThatWasSetForTheDevice) {
-  cudaMemPoolProps properties{};
-  properties.allocType = cudaMemAllocationTypePinned;
-  properties.location.type = cudaMemLocationTypeDevice;
-  cudaMemPool_t own = nullptr;
-  ok(cudaMemPoolCreate(&own, &properties));
+  cudaMemPool_t own = make_pool();
   ok(cudaDeviceSetMemPool(0, own));
   cudaMemPool_t current = nullptr;
   ok(cudaDeviceGetMemPool(&current, 0));

@@ -27,17 +27,16 @@ class StandInLaunch : public StandIn {
   }
 
   static constexpr char kKernel = 0;  // an address like that of a function
-  cudaStream_t stream_ = make_stream();
   int* total_ = reinterpret_cast<int*>(make_pinned());
 };
 
 TEST_F(StandInLaunch, RunsLateWithTheArgumentsOfItsTime) {
-  weir_standin_hold(stream_);
-  ok(launch(dim3(2), dim3(3), 5));
-  ok(launch(dim3(1), dim3(1), 7));
-  EXPECT_EQ(*total_, 0);
-  weir_standin_release(stream_);
-  ok(cudaStreamSynchronize(stream_));
+  while_held([&] {
+    ok(launch(dim3(2), dim3(3), 5));
+    ok(launch(dim3(1), dim3(1), 7));
+    EXPECT_EQ(*total_, 0);
+  });
+  sync();
   EXPECT_EQ(*total_, 37);
 }
 
@@ -49,15 +48,16 @@ TEST_F(StandInLaunch, GoesByAConfigurationToo) {
   config.blockDim = dim3(8);
   config.stream = stream_;
   ok(cudaLaunchKernelExC(&config, &kKernel, arguments));
-  ok(cudaStreamSynchronize(stream_));
+  sync();
   EXPECT_EQ(*total_, 32);
 }
 
 TEST_F(StandInLaunch, OfAnImpossibleShapeIsRefused) {
-  EXPECT_EQ(launch(dim3(0), dim3(1), 1), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(launch(dim3(1), dim3(1025), 1), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(launch(dim3(1), dim3(32, 32, 2), 1), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(launch(dim3(1, 65536), dim3(1), 1), cudaErrorInvalidConfiguration);
+  const std::pair<dim3, dim3> shapes[] = {
+      {0, 1}, {1, 1025}, {1, dim3(32, 32, 2)}, {dim3(1, 65536), 1}};
+  for (const auto& [grid, block] : shapes) {
+    EXPECT_EQ(launch(grid, block, 1), cudaErrorInvalidConfiguration);
+  }
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
   ok(launch(dim3(1), dim3(1024), 1));
 }
@@ -78,28 +78,29 @@ TEST_F(StandInLaunch, KnowsKernelsByNameAtTheDriver) {
   ok(cuKernelGetFunction(&function, kernel));
   int number = 2;
   void* arguments[] = {static_cast<void*>(&total_), &number};
-  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr),
-            CUDA_ERROR_NOT_FOUND);
+  const auto launch_it = [&] {
+    return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr);
+  };
+  EXPECT_EQ(launch_it(), CUDA_ERROR_NOT_FOUND);
   const std::size_t sizes[] = {sizeof(int*), sizeof(int)};
   weir_standin_register_kernel(nullptr, "by_name", &add, sizes, 2);
-  ok(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr));
-  ok(cudaStreamSynchronize(stream_));
+  ok(launch_it());
+  sync();
   EXPECT_EQ(*total_, 2);
   weir_standin_register_kernel(nullptr, "by_name", nullptr, nullptr, 0);
-  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr),
-            CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(launch_it(), CUDA_ERROR_NOT_FOUND);
 }
 
 TEST_F(StandInLaunch, OnMemoryThatWasFreedDoesNotRun) {
-  weir_standin_hold(stream_);
-  void* memory = nullptr;
-  ok(cudaMallocAsync(&memory, 512, stream_));
-  int* const other = total_;
-  total_ = static_cast<int*>(memory);
-  ok(launch(dim3(1), dim3(1), 1));
-  total_ = other;
-  ok(cudaFree(memory));
-  weir_standin_release(stream_);
+  while_held([&] {
+    void* memory = nullptr;
+    ok(cudaMallocAsync(&memory, 512, stream_));
+    int* const other = total_;
+    total_ = static_cast<int*>(memory);
+    ok(launch(dim3(1), dim3(1), 1));
+    total_ = other;
+    ok(cudaFree(memory));
+  });
   EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorIllegalAddress);
   EXPECT_EQ(weir_standin_late_uses(), 1U);
   weir_standin_clear_faults();

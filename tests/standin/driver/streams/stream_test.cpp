@@ -12,63 +12,69 @@ class StandInStream : public StandIn {};
 
 TEST_F(StandInStream, RunsWorkLate) {
   unsigned char* memory = make_memory();
-  cudaStream_t stream = make_stream();
-  weir_standin_hold(stream);
-  ok(cudaMemsetAsync(memory, 7, 512, stream));
-  EXPECT_FALSE(all_bytes(memory, 7));
-  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-  EXPECT_EQ(weir_standin_pending(stream), 1U);
-  weir_standin_release(stream);
-  ok(cudaStreamSynchronize(stream));
+  while_held([&] {
+    ok(cudaMemsetAsync(memory, 7, 512, stream_));
+    EXPECT_FALSE(all_bytes(memory, 7));
+    EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+    EXPECT_EQ(weir_standin_pending(stream_), 1U);
+  });
+  sync();
   EXPECT_TRUE(all_bytes(memory, 7));
-  ok(cudaStreamQuery(stream));
-  EXPECT_EQ(weir_standin_pending(stream), 0U);
+  ok(cudaStreamQuery(stream_));
+  EXPECT_EQ(weir_standin_pending(stream_), 0U);
 }
 
 TEST_F(StandInStream, KeepsItsOrder) {
-  cudaStream_t stream = make_stream();
   std::vector<int> order;
-  struct Step {
-    std::vector<int>* order;
-    int number;
+  std::vector<std::pair<std::vector<int>*, int>> steps;
+  for (int i = 0; i < 100; ++i) steps.emplace_back(&order, i);
+  const auto run = [](void* data) {
+    const auto& [into, number] = *static_cast<std::pair<std::vector<int>*, int>*>(data);
+    into->push_back(number);
   };
-  std::vector<Step> steps;
-  for (int i = 0; i < 100; ++i) steps.push_back({&order, i});
-  for (Step& step : steps) {
-    ok(cudaLaunchHostFunc(
-        stream,
-        [](void* data) {
-          const auto* now = static_cast<Step*>(data);
-          now->order->push_back(now->number);
-        },
-        &step));
-  }
-  ok(cudaStreamSynchronize(stream));
+  for (auto& step : steps) ok(cudaLaunchHostFunc(stream_, run, &step));
+  sync();
   ASSERT_EQ(order.size(), 100U);
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
-TEST_F(StandInStream, DoesNotWaitForAnother) {
-  unsigned char* memory = make_memory();
-  cudaStream_t held = make_stream();
-  cudaStream_t other = make_stream();
-  weir_standin_hold(held);
-  ok(cudaMemsetAsync(memory, 1, 256, held));
-  ok(cudaMemsetAsync(memory + 256, 2, 256, other));
-  ok(cudaStreamSynchronize(other));
-  EXPECT_TRUE(all_bytes(memory + 256, 2, 256));
-  EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
-  weir_standin_release(held);
+/// Sets a byte in each of two streams. The second may run while the first is held, or waits for it.
+void expect_order(cudaStream_t first, cudaStream_t second, bool waits) {
+  void* memory = nullptr;
+  ok(cudaMalloc(&memory, 512));
+  auto* const bytes = static_cast<unsigned char*>(memory);
+  weir_standin_hold(first);
+  ok(cudaMemsetAsync(bytes, 1, 512, first));
+  ok(cudaMemsetAsync(bytes, 2, 256, second));
+  if (waits) {
+    EXPECT_EQ(cudaStreamQuery(second), cudaErrorNotReady);
+  } else {
+    ok(cudaStreamSynchronize(second));
+    EXPECT_EQ(bytes[0], 2);
+  }
+  EXPECT_EQ(cudaStreamQuery(first), cudaErrorNotReady);
+  weir_standin_release(first);
+  ok(cudaStreamSynchronize(second));
+  ok(cudaStreamSynchronize(first));
+  EXPECT_EQ(bytes[0], waits ? 2 : 1);
+}
+
+TEST_F(StandInStream, WaitsForAnotherOnlyIfOneIsTheLegacyOneAndTheOtherBlocks) {
+  cudaStream_t blocking = make_stream(cudaStreamDefault);
+  expect_order(stream_, make_stream(), false);
+  expect_order(blocking, make_stream(cudaStreamDefault), false);
+  expect_order(blocking, nullptr, true);
+  expect_order(cudaStreamLegacy, blocking, true);
+  expect_order(nullptr, stream_, false);
 }
 
 TEST_F(StandInStream, IsHeldWithAllOthers) {
-  cudaStream_t stream = make_stream();
   unsigned char* memory = make_memory();
   weir_standin_hold(weir_standin_all_streams());
   cudaStream_t later = make_stream();
-  ok(cudaMemsetAsync(memory, 1, 256, stream));
+  ok(cudaMemsetAsync(memory, 1, 256, stream_));
   ok(cudaMemsetAsync(memory + 256, 2, 256, later));
-  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
   EXPECT_EQ(cudaStreamQuery(later), cudaErrorNotReady);
   EXPECT_EQ(weir_standin_pending(weir_standin_all_streams()), 2U);
   weir_standin_release(weir_standin_all_streams());
@@ -76,58 +82,15 @@ TEST_F(StandInStream, IsHeldWithAllOthers) {
   EXPECT_EQ(weir_standin_pending(weir_standin_all_streams()), 0U);
 }
 
-TEST_F(StandInStream, EndsItsWorkWhenDestroyed) {
+TEST_F(StandInStream, EndsItsWorkWhenDestroyedAndIsUnknownThen) {
   unsigned char* memory = make_memory();
-  cudaStream_t stream = make_stream();
-  weir_standin_hold(stream);
-  ok(cudaMemsetAsync(memory, 7, 512, stream));
-  weir_standin_release(stream);
-  ok(cudaStreamDestroy(stream));
+  while_held([&] { ok(cudaMemsetAsync(memory, 7, 512, stream_)); });
+  ok(cudaStreamDestroy(stream_));
   EXPECT_EQ(weir_standin_live().streams, 0U);
   ok(cudaDeviceSynchronize());
   EXPECT_TRUE(all_bytes(memory, 7));
-}
-
-TEST_F(StandInStream, IsUnknownOnceDestroyed) {
-  cudaStream_t stream = make_stream();
-  ok(cudaStreamDestroy(stream));
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
-  EXPECT_EQ(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
-}
-
-TEST_F(StandInStream, OfTheLegacyKindWaitsForBlockingStreams) {
-  unsigned char* memory = make_memory();
-  cudaStream_t blocking = make_stream(cudaStreamDefault);
-  weir_standin_hold(blocking);
-  ok(cudaMemsetAsync(memory, 1, 512, blocking));
-  ok(cudaMemsetAsync(memory, 2, 512, nullptr));
-  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
-  weir_standin_release(blocking);
-  ok(cudaStreamSynchronize(nullptr));
-  EXPECT_TRUE(all_bytes(memory, 2));
-}
-
-TEST_F(StandInStream, OfTheBlockingKindWaitsForTheLegacyOne) {
-  unsigned char* memory = make_memory();
-  cudaStream_t blocking = make_stream(cudaStreamDefault);
-  weir_standin_hold(cudaStreamLegacy);
-  ok(cudaMemsetAsync(memory, 1, 512, cudaStreamLegacy));
-  ok(cudaMemsetAsync(memory, 2, 512, blocking));
-  EXPECT_EQ(cudaStreamQuery(blocking), cudaErrorNotReady);
-  weir_standin_release(cudaStreamLegacy);
-  ok(cudaStreamSynchronize(blocking));
-  EXPECT_TRUE(all_bytes(memory, 2));
-}
-
-TEST_F(StandInStream, OfTheNonBlockingKindWaitsForNone) {
-  unsigned char* memory = make_memory();
-  cudaStream_t stream = make_stream(cudaStreamNonBlocking);
-  weir_standin_hold(nullptr);
-  ok(cudaMemsetAsync(memory, 1, 256, nullptr));
-  ok(cudaMemsetAsync(memory + 256, 2, 256, stream));
-  ok(cudaStreamSynchronize(stream));
-  EXPECT_TRUE(all_bytes(memory + 256, 2, 256));
-  weir_standin_release(nullptr);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamDestroy(stream_), cudaErrorInvalidResourceHandle);
 }
 
 TEST_F(StandInStream, IsEachThreadsOwnWhenPerThread) {
@@ -155,28 +118,26 @@ TEST_F(StandInStream, TellsItsFlagsAndPriority) {
 }
 
 TEST_F(StandInStream, HostFunctionsMayNotCallCuda) {
-  cudaStream_t stream = make_stream();
   cudaError_t seen = cudaSuccess;
   ok(cudaLaunchHostFunc(
-      stream,
+      stream_,
       [](void* data) {
         void* memory = nullptr;
         *static_cast<cudaError_t*>(data) = cudaMalloc(&memory, 1);
       },
       &seen));
-  ok(cudaStreamSynchronize(stream));
+  sync();
   EXPECT_EQ(seen, cudaErrorNotPermitted);
 }
 
 TEST_F(StandInStream, HostFunctionsOfAStreamNeedNoCurrentContext) {
-  cudaStream_t stream = make_stream();
   bool ran = false;
   std::thread([&] {
     const auto run = [](void* data) { *static_cast<bool*>(data) = true; };
-    ok(cuLaunchHostFunc(stream, run, &ran));
+    ok(cuLaunchHostFunc(stream_, run, &ran));
     EXPECT_EQ(cuLaunchHostFunc(nullptr, run, &ran), CUDA_ERROR_INVALID_CONTEXT);
   }).join();
-  ok(cudaStreamSynchronize(stream));
+  sync();
   EXPECT_TRUE(ran);
 }
 
@@ -188,24 +149,23 @@ TEST_F(StandInStream, CallbacksRunInOrderAndMayNotCallCuda) {
     cudaError_t answer = cudaSuccess;
   } seen;
   unsigned char* memory = make_memory();
-  cudaStream_t stream = make_stream();
-  weir_standin_hold(stream);
-  ok(cudaMemsetAsync(memory, 1, 512, stream));
+  weir_standin_hold(stream_);
+  ok(cudaMemsetAsync(memory, 1, 512, stream_));
   const auto callback = [](cudaStream_t of, cudaError_t state, void* data) {
     auto* out = static_cast<Seen*>(data);
     void* more = nullptr;
     *out = {std::this_thread::get_id(), of, state, cudaMalloc(&more, 1)};
   };
-  ok(cudaStreamAddCallback(stream, callback, &seen, 0));
-  EXPECT_EQ(weir_standin_pending(stream), 2U);
-  weir_standin_release(stream);
-  ok(cudaStreamSynchronize(stream));
+  ok(cudaStreamAddCallback(stream_, callback, &seen, 0));
+  EXPECT_EQ(weir_standin_pending(stream_), 2U);
+  weir_standin_release(stream_);
+  sync();
   EXPECT_NE(seen.thread, std::this_thread::get_id());
-  EXPECT_EQ(seen.stream, stream);
+  EXPECT_EQ(seen.stream, stream_);
   EXPECT_EQ(seen.state, cudaSuccess);
   EXPECT_EQ(seen.answer, cudaErrorNotPermitted);
-  EXPECT_EQ(cudaStreamAddCallback(stream, callback, &seen, 1), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaStreamAddCallback(stream, nullptr, &seen, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamAddCallback(stream_, callback, &seen, 1), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamAddCallback(stream_, nullptr, &seen, 0), cudaErrorInvalidValue);
 }
 
 TEST_F(StandInStream, CallbacksAreToldOfABrokenContext) {
@@ -213,51 +173,48 @@ TEST_F(StandInStream, CallbacksAreToldOfABrokenContext) {
   static const char kKernel = 0;
   weir_standin_register_kernel(&kKernel, nullptr, nothing, nullptr, 0);
   weir_standin_fail_kernel(1, CUDA_ERROR_LAUNCH_FAILED);
-  cudaStream_t stream = make_stream();
-  weir_standin_hold(stream);
-  ok(cudaLaunchKernel(&kKernel, dim3(1), dim3(1), nullptr, 0, stream));
+  weir_standin_hold(stream_);
+  ok(cudaLaunchKernel(&kKernel, dim3(1), dim3(1), nullptr, 0, stream_));
   bool hosted = false;
   cudaError_t seen = cudaSuccess;
   ok(cudaLaunchHostFunc(
-      stream, [](void* data) { *static_cast<bool*>(data) = true; }, &hosted));
+      stream_, [](void* data) { *static_cast<bool*>(data) = true; }, &hosted));
   ok(cudaStreamAddCallback(
-      stream,
+      stream_,
       [](cudaStream_t, cudaError_t state, void* data) { *static_cast<cudaError_t*>(data) = state; },
       &seen, 0));
-  weir_standin_release(stream);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  weir_standin_release(stream_);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorLaunchFailure);
   // Nobody waits for a broken context: it may be refused before the callback has run.
-  while (weir_standin_pending(stream) != 0) std::this_thread::yield();
+  while (weir_standin_pending(stream_) != 0) std::this_thread::yield();
   EXPECT_EQ(seen, cudaErrorLaunchFailure);
   EXPECT_FALSE(hosted);
   weir_standin_clear_faults();
 }
 
 TEST_F(StandInStream, TakesWorkOfManyThreads) {
-  cudaStream_t stream = make_stream();
   std::size_t count = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int j = 0; j < 100; ++j) {
         ok(cudaLaunchHostFunc(
-            stream, [](void* data) { ++*static_cast<std::size_t*>(data); }, &count));
+            stream_, [](void* data) { ++*static_cast<std::size_t*>(data); }, &count));
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  ok(cudaStreamSynchronize(stream));
+  sync();
   EXPECT_EQ(count, 400U);
 }
 
 TEST_F(StandInStream, IsSlowOnDemand) {
-  cudaStream_t stream = make_stream();
   cudaEvent_t start = make_event(cudaEventDefault);
   cudaEvent_t end = make_event(cudaEventDefault);
-  weir_standin_delay(stream, 2'000'000);
-  ok(cudaEventRecord(start, stream));
-  ok(cudaEventRecord(end, stream));
-  ok(cudaStreamSynchronize(stream));
+  weir_standin_delay(stream_, 2'000'000);
+  ok(cudaEventRecord(start, stream_));
+  ok(cudaEventRecord(end, stream_));
+  sync();
   float milliseconds = 0;
   ok(cudaEventElapsedTime(&milliseconds, start, end));
   EXPECT_GE(milliseconds, 2.0F);
