@@ -7,14 +7,10 @@ and some types of the runtime have another layout: the same sources are compiled
 import pathlib
 import re
 import subprocess
+import sys
 
-
-def functions(header):
-    """Returns the names under which a runtime exports what `header`, cuda_runtime_api.h, declares."""
-    names = set(re.findall(r"CUDARTAPI\s+(cuda[A-Z]\w*)\s*\(", header))
-    names |= set(re.findall(r"#\s*define\s+cuda\w+\s+(cuda[A-Z]\w*)\s*$", header, re.MULTILINE))
-    variants = re.findall(r"__CUDART_API_PT[DS][SZ]\((cuda\w+)\)", header)
-    return names | {name + end for name in variants for end in ("", "_ptds", "_ptsz")}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "standin"))
+import headers as cuda_headers  # noqa: E402
 
 
 def major(headers):
@@ -33,7 +29,7 @@ def built(root, headers, folder):
     if library.exists() and library.stat().st_mtime > max(path.stat().st_mtime for path in used):
         return library
     folder.mkdir(parents=True, exist_ok=True)
-    names = sorted(functions((headers / "cuda_runtime_api.h").read_text()))
+    names = cuda_headers.functions((headers / "cuda_runtime_api.h").read_text(), "CUDARTAPI")
     (folder / "standin_runtime_rest.inc").write_text("".join(f"REST({name})\n" for name in names))
     (folder / "exports.map").write_text(f"{library.name} {{ global: cuda[A-Z]*; __cuda*; local: *; }};\n")
     command = ["c++", "-std=c++20", "-O1", "-fPIC", "-shared", "-w", "-I", root, "-I", headers, "-I", folder,

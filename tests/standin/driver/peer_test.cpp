@@ -1,7 +1,4 @@
-// Access to the memory of another device and of another process.
-
-#include <cstring>
-#include <vector>
+// Access to the memory of another device.
 
 #include "tests/standin/fixture.hpp"
 
@@ -142,70 +139,6 @@ TEST_F(StandInPeer, HasItsPoolsByLocation) {
             CUDA_ERROR_INVALID_VALUE);
 }
 #endif
-
-class StandInIpc : public StandIn {
- protected:
-  static std::vector<char> handle_of(void* pointer) {
-    cudaIpcMemHandle_t handle{};
-    ok(cudaIpcGetMemHandle(&handle, pointer));
-    return {handle.reserved, handle.reserved + sizeof handle.reserved};
-  }
-};
-
-TEST_F(StandInIpc, AHandleIsThatOfTheWholeAllocation) {
-  unsigned char* memory = make_memory(4096);
-  unsigned char* other = make_memory(4096);
-  const std::vector<char> handle = handle_of(memory);
-  EXPECT_EQ(handle.size(), 64U);
-  EXPECT_EQ(handle_of(memory), handle);
-  EXPECT_EQ(handle_of(memory + 4095), handle);
-  EXPECT_NE(handle_of(other), handle);
-}
-
-TEST_F(StandInIpc, NewMemoryHasANewHandle) {
-  unsigned char* memory = make_memory(64 << 20);
-  const std::vector<char> before = handle_of(memory);
-  ok(cudaFree(memory));
-  EXPECT_NE(handle_of(make_memory(64 << 20)), before);
-}
-
-TEST_F(StandInIpc, OtherMemoryHasNoHandle) {
-  cudaIpcMemHandle_t handle{};
-  void* pooled = nullptr;
-  void* managed = nullptr;
-  int here = 0;
-  ok(cudaMallocAsync(&pooled, 512, stream_));
-  ok(cudaMallocManaged(&managed, 512, cudaMemAttachGlobal));
-  EXPECT_EQ(cudaIpcGetMemHandle(&handle, pooled), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaIpcGetMemHandle(&handle, managed), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaIpcGetMemHandle(&handle, make_pinned()), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaIpcGetMemHandle(&handle, &here), cudaErrorInvalidValue);
-}
-
-TEST_F(StandInIpc, IsNotOpenedByTheProcessThatMadeIt) {
-  unsigned char* memory = make_memory();
-  cudaIpcMemHandle_t handle{};
-  ok(cudaIpcGetMemHandle(&handle, memory));
-  void* opened = nullptr;
-  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
-            static_cast<cudaError_t>(CUDA_ERROR_INVALID_CONTEXT));
-  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, 0), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, {}, cudaIpcMemLazyEnablePeerAccess),
-            cudaErrorInvalidValue);
-  ok(cudaFree(memory));
-  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
-            cudaErrorInvalidValue);
-  EXPECT_EQ(cudaIpcCloseMemHandle(memory), cudaErrorInvalidValue);
-}
-
-TEST_F(StandInIpc, OfAnotherProcessIsNotImitated) {
-  cudaIpcMemHandle_t handle{};
-  ok(cudaIpcGetMemHandle(&handle, make_memory()));
-  handle.reserved[16] = static_cast<char>(handle.reserved[16] ^ 1);  // of the process's number
-  void* opened = nullptr;
-  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
-            cudaErrorNotSupported);
-}
 
 }  // namespace
 }  // namespace weir::standin::testing

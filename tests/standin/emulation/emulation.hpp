@@ -1,8 +1,9 @@
 #pragma once
 
-// Included first in a .cu file that a host compiler compiles as C++: the built-ins of device code,
-// on the threads of grid.hpp. Kernels are started by `launch` of kernels/parts/launch_cuda.hpp,
-// which this replaces.
+// Included first in a .cu file that a host compiler compiles as C++: the built-ins of device code
+// that kernels use. Kernels are started by `launch` of kernels/parts/launch_cuda.hpp, which this
+// replaces. A kernel's function runs for every thread of a grid on the calling thread: block after
+// block, and thread after thread, each until the next barrier.
 
 #include <cuda_runtime.h>
 
@@ -15,7 +16,7 @@
 #include <utility>
 
 #include "allocator/base/error_cuda.hpp"
-#include "tests/standin/emulation/grid.hpp"
+#include "tests/standin/standin.hpp"
 
 // A block runs on one thread, and nothing else runs meanwhile.
 #undef __shared__
@@ -29,23 +30,36 @@ extern constinit thread_local dim3 blockDim;
 extern constinit thread_local dim3 gridDim;
 inline constexpr int warpSize = 32;
 
+namespace weir::standin {
+
+/// Calls `thread` once for each thread of the launch. Ends the program with a message if threads of
+/// a block wait for others that never come.
+void run_grid(const WeirStandinLaunch& launch, void (*thread)(const WeirStandinLaunch&));
+
+/// For a thread of the grid: waits for all other threads of its block that have not ended.
+void block_barrier();
+/// The same. Returns how many of them say `yes`.
+unsigned block_count(bool yes);
+/// Waits for the lanes of its warp that are in `mask` and have not ended.
+void warp_barrier(unsigned mask);
+/// Gives `value` to the lanes in `mask`. Returns the value of lane `source`.
+std::uint64_t warp_exchange(unsigned mask, std::uint64_t value, unsigned source);
+/// The lanes in `mask` that say `yes`, as bits.
+unsigned warp_ballot(unsigned mask, bool yes);
+/// Its place in its warp.
+unsigned lane();
+
+}  // namespace weir::standin
+
 inline void __syncthreads() { weir::standin::block_barrier(); }
 inline int __syncthreads_count(int yes) {
   return static_cast<int>(weir::standin::block_count(yes != 0));
 }
-inline int __syncthreads_or(int yes) { return weir::standin::block_count(yes != 0) != 0 ? 1 : 0; }
-inline int __syncthreads_and(int yes) { return weir::standin::block_count(yes == 0) == 0 ? 1 : 0; }
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFU) { weir::standin::warp_barrier(mask); }
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-inline unsigned __activemask() { return 0xFFFFFFFFU; }
 inline unsigned __ballot_sync(unsigned mask, int yes) {
   return weir::standin::warp_ballot(mask, yes != 0);
 }
 inline int __any_sync(unsigned mask, int yes) { return __ballot_sync(mask, yes) != 0 ? 1 : 0; }
-inline int __all_sync(unsigned mask, int yes) {
-  return __ballot_sync(mask, yes == 0 ? 1 : 0) == 0 ? 1 : 0;
-}
 
 namespace weir::standin {
 
@@ -92,11 +106,6 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, int width = warpSize) {
                                 other < weir::standin::segment(lanes) + lanes ? other : own);
 }
 
-template <typename T>
-T __ldg(const T* address) {
-  return *address;
-}
-
 // Kernels of several streams run at the same time.
 template <typename T>
 T atomicAdd(T* address, T value) {
@@ -109,37 +118,13 @@ T atomicAdd(T* address, T value) {
                                       __ATOMIC_RELAXED));
   return before;
 }
-template <typename T>
-T atomicMax(T* address, T value) {
-  T before;
-  __atomic_load(address, &before, __ATOMIC_RELAXED);
-  while (before < value && !__atomic_compare_exchange(address, &before, &value, false,
-                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
-  return before;
-}
-template <typename T>
-T atomicOr(T* address, T value) {
-  return __atomic_fetch_or(address, value, __ATOMIC_RELAXED);
-}
 
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fsqrt_rn(float a) { return std::sqrt(a); }
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline float __uint_as_float(unsigned a) { return __builtin_bit_cast(float, a); }
 inline unsigned __float_as_uint(float a) { return __builtin_bit_cast(unsigned, a); }
-inline float __int_as_float(int a) { return __builtin_bit_cast(float, a); }
-inline int __float_as_int(float a) { return __builtin_bit_cast(int, a); }
 inline float __int2float_rn(int a) { return static_cast<float>(a); }
-inline float __uint2float_rn(unsigned a) { return static_cast<float>(a); }
-inline float rsqrtf(float a) { return 1.0F / std::sqrt(a); }
-inline unsigned __umulhi(unsigned a, unsigned b) {
-  return static_cast<unsigned>((std::uint64_t{a} * b) >> 32U);
-}
-inline int __clz(int a) { return a == 0 ? 32 : __builtin_clz(static_cast<unsigned>(a)); }
-inline int __popc(unsigned a) { return __builtin_popcount(a); }
 
 using std::max;
 using std::min;

@@ -1,5 +1,3 @@
-#include "tests/standin/emulation/grid.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstdio>

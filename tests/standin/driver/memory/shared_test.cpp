@@ -1,5 +1,5 @@
-// Memory shared by two processes. The second one is this program again, with only the test below
-// and the handles in its environment.
+// Handles of memory for other processes, and memory shared by two. The second one is this program
+// again, with only the test below and the handles in its environment.
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -43,6 +43,60 @@ Handle from_text(const std::string& text) {
   Handle handle{};
   std::memcpy(&handle, bytes.data(), sizeof handle);
   return handle;
+}
+
+class StandInIpc : public StandIn {
+ protected:
+  static std::vector<char> handle_of(void* pointer) {
+    cudaIpcMemHandle_t handle{};
+    ok(cudaIpcGetMemHandle(&handle, pointer));
+    return {handle.reserved, handle.reserved + sizeof handle.reserved};
+  }
+};
+
+TEST_F(StandInIpc, AHandleIsThatOfTheWholeAllocation) {
+  unsigned char* memory = make_memory(4096);
+  unsigned char* other = make_memory(4096);
+  const std::vector<char> handle = handle_of(memory);
+  EXPECT_EQ(handle.size(), 64U);
+  EXPECT_EQ(handle_of(memory), handle);
+  EXPECT_EQ(handle_of(memory + 4095), handle);
+  EXPECT_NE(handle_of(other), handle);
+  ok(cudaFree(memory));
+  EXPECT_NE(handle_of(make_memory(4096)), handle);
+}
+
+TEST_F(StandInIpc, OtherMemoryHasNoHandle) {
+  cudaIpcMemHandle_t handle{};
+  void* pooled = nullptr;
+  void* managed = nullptr;
+  int here = 0;
+  ok(cudaMallocAsync(&pooled, 512, stream_));
+  ok(cudaMallocManaged(&managed, 512, cudaMemAttachGlobal));
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, pooled), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, managed), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, make_pinned()), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, &here), cudaErrorInvalidValue);
+}
+
+TEST_F(StandInIpc, IsNotOpenedByTheProcessThatMadeItAndOnlyIfMadeForThatByAnother) {
+  unsigned char* memory = make_memory();
+  cudaIpcMemHandle_t handle{};
+  ok(cudaIpcGetMemHandle(&handle, memory));
+  const auto open = [](const cudaIpcMemHandle_t& which, unsigned flags) {
+    void* opened = nullptr;
+    return cudaIpcOpenMemHandle(&opened, which, flags);
+  };
+  EXPECT_EQ(open(handle, cudaIpcMemLazyEnablePeerAccess),
+            static_cast<cudaError_t>(CUDA_ERROR_INVALID_CONTEXT));
+  EXPECT_EQ(open(handle, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(open({}, cudaIpcMemLazyEnablePeerAccess), cudaErrorInvalidValue);
+  cudaIpcMemHandle_t of_another = handle;
+  of_another.reserved[16] = static_cast<char>(handle.reserved[16] ^ 1);  // the process's number
+  EXPECT_EQ(open(of_another, cudaIpcMemLazyEnablePeerAccess), cudaErrorNotSupported);
+  ok(cudaFree(memory));
+  EXPECT_EQ(open(handle, cudaIpcMemLazyEnablePeerAccess), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaIpcCloseMemHandle(memory), cudaErrorInvalidValue);
 }
 
 class StandInShared : public StandIn {
