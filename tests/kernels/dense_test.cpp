@@ -1,227 +1,340 @@
-#include "kernels/dense.hpp"
-
-#include <gtest/gtest.h>
+// The dense layer in all precisions.
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <vector>
 
-#include "allocator/base/error.hpp"
-#include "tests/kernels/reference.hpp"
+#include "tests/kernels/device.hpp"
+#include "tests/kernels/mixed_reference.hpp"
 
 namespace {
 
 using weir::Activation;
 using weir::DenseShape;
+using weir::GemmOptions;
+using weir::GemmShape;
+using weir::HalfKind;
+using weir::Precision;
+using weir::Transpose;
+using weir::UsageError;
 using weir::reference::Bounded;
+using weir::reference::kEachHalfKind;
 using weir::reference::kNan;
 using weir::reference::kUnitRoundoff;
-using weir::reference::random_numbers;
-using weir::reference::unwritten;
+using weir::reference::words_of;
+using weir::testing::Array;
+using weir::testing::expect_same_bits;
+using weir::testing::expect_within;
+using weir::testing::Extent;
+using weir::testing::for_each_extent;
+using weir::testing::sizes;
 
-constexpr std::array<DenseShape, 6> kDenseShapes{
-    {{1, 1, 1}, {3, 5, 7}, {33, 64, 65}, {64, 1, 129}, {67, 255, 1}, {129, 31, 64}}};
+constexpr std::array<DenseShape, 8> kProducts{{{1, 1, 1},
+                                               {3, 5, 7},
+                                               {4, 0, 5},
+                                               {33, 64, 68},
+                                               {64, 1, 129},
+                                               {67, 255, 1},
+                                               {129, 31, 64},
+                                               {4, 600, 9}}};
+/// m rows of n columns: nothing, one, rows around a run, rows with and without whole fours, runs
+/// around the capacity of a block of few, some and many columns.
+constexpr std::array<DenseShape, 16> kMatrices{{{0, 1, 3},
+                                                {3, 1, 0},
+                                                {1, 1, 1},
+                                                {1, 1, 4},
+                                                {31, 1, 5},
+                                                {32, 1, 31},
+                                                {33, 1, 64},
+                                                {5, 1, 1023},
+                                                {64, 1, 1024},
+                                                {3, 1, 1025},
+                                                {512, 1, 257},
+                                                {513, 1, 257},
+                                                {4097, 1, 33},
+                                                {16385, 1, 9},
+                                                {1003, 1, 131},
+                                                {100003, 1, 1}}};
 
-struct Layer {
-  explicit Layer(DenseShape shape)
-      : x(random_numbers(shape.m * shape.k, 1)),
-        w(random_numbers(shape.k * shape.n, 2)),
-        b(random_numbers(shape.n, 3)),
-        dy(random_numbers(shape.m * shape.n, 4)) {}
+class Dense : public weir::testing::KernelTest {
+ protected:
+  /// A layer in a precision: its functions are the products, tested elsewhere, and the pass for the
+  /// bias.
+  template <typename How, typename T>
+  void expect_products(How how, DenseShape shape, const Array<T>& x, const Array<T>& w,
+                       const Array<T>& dy) {
+    const Array<float> b(random(shape.n));
+    Array<float> y(shape.m * shape.n);
+    Array<float> dw(shape.k * shape.n);
+    Array<float> dx(shape.m * shape.k);
+    dense_forward(how, shape, x.view(), w.view(), b.view(), y.span(), Activation::kRelu);
+    dense_weight_gradient(how, shape, x.view(), dy.view(), dw.span());
+    dense_input_gradient(how, shape, dy.view(), w.view(), dx.span());
+    Array<float> expected_dw(shape.k * shape.n);
+    gemm(how, GemmShape{.m = shape.k, .n = shape.n, .k = shape.m}, x.view(), dy.view(),
+         expected_dw.span(), GemmOptions{.a = Transpose::kYes});
+    expect_same_bits(dw.values(), expected_dw.values());
+    Array<float> expected_dx(shape.m * shape.k);
+    gemm(how, GemmShape{.m = shape.m, .n = shape.k, .k = shape.n}, dy.view(), w.view(),
+         expected_dx.span(), GemmOptions{.b = Transpose::kYes});
+    expect_same_bits(dx.values(), expected_dx.values());
+    if constexpr (std::is_same_v<How, Precision>) {
+      if (how == Precision::kFloat32) return;  // on the CPU the product is added to the bias
+    }
+    Array<float> expected(shape.m * shape.n);
+    gemm(how, GemmShape{.m = shape.m, .n = shape.n, .k = shape.k}, x.view(), w.view(),
+         expected.span(), GemmOptions{});
+    bias_activation(shape, b.view(), expected.span(), Activation::kRelu);
+    expect_same_bits(y.values(), expected.values());
+  }
 
-  std::vector<float> x;
-  std::vector<float> w;
-  std::vector<float> b;
-  std::vector<float> dy;
+  void expect_bias_gradient(DenseShape shape, std::size_t offset);
 };
 
-class DenseForward : public testing::TestWithParam<Activation> {};
-
-TEST_P(DenseForward, IsTheActivationOfTheProductPlusTheBias) {
-  for (const DenseShape shape : kDenseShapes) {
-    const Layer layer(shape);
-    std::vector<float> y = unwritten(shape.m * shape.n);
-    weir::dense_forward(shape, layer.x, layer.w, layer.b, y, GetParam());
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      const Bounded product = weir::reference::dot({layer.x, shape.k}, {layer.w, shape.n},
-                                                   i / shape.n, i % shape.n, shape.k);
-      const double before = product.value + static_cast<double>(layer.b[i % shape.n]);
-      const double expected = GetParam() == Activation::kRelu ? std::max(before, 0.0) : before;
-      ASSERT_NEAR(y[i], expected, product.error + 2 * kUnitRoundoff * std::abs(before)) << i;
+TEST_F(Dense, ForwardIsTheActivationOfTheProductPlusTheBias) {
+  for (const DenseShape shape : kProducts) {
+    SCOPED_TRACE(sizes({shape.m, shape.k, shape.n}));
+    const std::vector<float> x = random(shape.m * shape.k);
+    const std::vector<float> w = random(shape.k * shape.n);
+    const std::vector<float> b = random(shape.n);
+    for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
+      Array<float> y(shape.m * shape.n);
+      dense_forward(shape, Array<float>(x).view(), Array<float>(w).view(), Array<float>(b).view(),
+                    y.span(), activation);
+      expect_within(y.values(), [&](std::size_t i) {
+        const Bounded product =
+            weir::reference::dot({x, shape.k}, {w, shape.n}, i / shape.n, i % shape.n, shape.k);
+        const double before = product.value + static_cast<double>(b[i % shape.n]);
+        const double after = activation == Activation::kRelu ? std::max(before, 0.0) : before;
+        return Bounded{after, product.error + 2 * kUnitRoundoff * std::abs(before)};
+      });
+      Array<float> same(shape.m * shape.n);
+      dense_forward(Precision::kFloat32, shape, Array<float>(x).view(), Array<float>(w).view(),
+                    Array<float>(b).view(), same.span(), activation);
+      expect_same_bits(same.values(), y.values());
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Activations, DenseForward,
-                         testing::Values(Activation::kNone, Activation::kRelu),
-                         [](const auto& instance) {
-                           return instance.param == Activation::kRelu ? "Relu" : "None";
-                         });
-
-TEST(DenseForwardRelu, KeepsANanSoThatADivergedRunShows) {
-  const std::array<float, 1> x{1.0F};
-  const std::array<float, 1> w{kNan};
-  const std::array<float, 1> b{0.0F};
-  std::array<float, 1> y{0.0F};
-  weir::dense_forward({1, 1, 1}, x, w, b, y, Activation::kRelu);
-  EXPECT_TRUE(std::isnan(y[0]));
+TEST_F(Dense, WeightAndInputGradientsAreTheirProducts) {
+  for (const DenseShape shape : kProducts) {
+    SCOPED_TRACE(sizes({shape.m, shape.k, shape.n}));
+    const std::vector<float> x = random(shape.m * shape.k);
+    const std::vector<float> w = random(shape.k * shape.n);
+    const std::vector<float> dy = random(shape.m * shape.n);
+    Array<float> dw(w.size());
+    Array<float> dx(x.size());
+    dense_weight_gradient(shape, Array<float>(x).view(), Array<float>(dy).view(), dw.span());
+    dense_input_gradient(shape, Array<float>(dy).view(), Array<float>(w).view(), dx.span());
+    expect_within(dw.values(), [&](std::size_t i) {
+      return weir::reference::dot({x, shape.k, true}, {dy, shape.n}, i / shape.n, i % shape.n,
+                                  shape.m);
+    });
+    expect_within(dx.values(), [&](std::size_t i) {
+      return weir::reference::dot({dy, shape.n}, {w, shape.n, true}, i / shape.k, i % shape.k,
+                                  shape.n);
+    });
+  }
 }
 
-TEST(DenseWeightGradient, IsTheTransposedInputTimesTheGradient) {
-  for (const DenseShape shape : kDenseShapes) {
-    const Layer layer(shape);
-    std::vector<float> dw = unwritten(shape.k * shape.n);
-    weir::dense_weight_gradient(shape, layer.x, layer.dy, dw);
-    for (std::size_t i = 0; i < dw.size(); ++i) {
-      const Bounded expected = weir::reference::dot({layer.x, shape.k, true}, {layer.dy, shape.n},
-                                                    i / shape.n, i % shape.n, shape.m);
-      ASSERT_NEAR(dw[i], expected.value, expected.error) << i;
+TEST_F(Dense, LayersInAPrecisionAreTheirProducts) {
+  for (const DenseShape shape : kProducts) {
+    SCOPED_TRACE(sizes({shape.m, shape.k, shape.n}));
+    const std::vector<float> x = random(shape.m * shape.k);
+    const std::vector<float> w = random(shape.k * shape.n);
+    const std::vector<float> dy = random(shape.m * shape.n);
+    for (const Precision precision : {Precision::kFloat32, Precision::kTf32}) {
+      expect_products(precision, shape, Array<float>(x), Array<float>(w), Array<float>(dy));
+    }
+    for (const HalfKind kind : kEachHalfKind) {
+      using Halves = Array<std::uint16_t>;
+      expect_products(kind, shape, Halves(words_of(x, kind)), Halves(words_of(w, kind)),
+                      Halves(words_of(dy, kind)));
     }
   }
 }
 
-TEST(DenseInputGradient, IsTheGradientTimesTheTransposedWeights) {
-  for (const DenseShape shape : kDenseShapes) {
-    const Layer layer(shape);
-    std::vector<float> dx = unwritten(shape.m * shape.k);
-    weir::dense_input_gradient(shape, layer.dy, layer.w, dx);
-    for (std::size_t i = 0; i < dx.size(); ++i) {
-      const Bounded expected = weir::reference::dot({layer.dy, shape.n}, {layer.w, shape.n, true},
-                                                    i / shape.k, i % shape.k, shape.n);
-      ASSERT_NEAR(dx[i], expected.value, expected.error) << i;
-    }
-  }
-}
-
-TEST(DenseBiasGradient, IsTheSumOfTheRowsWithinItsStatedError) {
-  for (const DenseShape shape : {DenseShape{1, 1, 1}, DenseShape{31, 1, 63}, DenseShape{32, 1, 64},
-                                 DenseShape{33, 1, 65}, DenseShape{1000, 1, 200}}) {
-    const std::vector<float> dy = random_numbers(shape.m * shape.n, 5);
-    std::vector<float> db = unwritten(shape.n);
-    weir::dense_bias_gradient(shape, dy, db);
-    const double roundings = 32.0 + static_cast<double>(shape.m) / 32.0;
-    for (std::size_t c = 0; c < shape.n; ++c) {
-      Bounded expected;
-      for (std::size_t row = 0; row < shape.m; ++row) {
-        const auto value = static_cast<double>(dy[row * shape.n + c]);
-        expected.value += value;
-        expected.error += std::abs(value) * 1.01 * kUnitRoundoff * roundings;
+TEST_F(Dense, BiasAndActivationAreOneRoundedSumAndAComparison) {
+  for (const DenseShape shape : kMatrices) {
+    for (const std::size_t offset : {0U, 1U}) {
+      for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
+        SCOPED_TRACE(sizes({shape.m, shape.n, offset}));
+        const std::vector<float> b = random(shape.n);
+        std::vector<float> expected = random(shape.m * shape.n);
+        Array<float> y(expected, offset);
+        bias_activation(shape, Array<float>(b, offset).view(), y.span(), activation);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          const double sum = static_cast<double>(expected[i]) + static_cast<double>(b[i % shape.n]);
+          const bool cut = activation == Activation::kRelu && sum < 0;
+          expected[i] = cut ? 0.0F : weir::reference::rounded(sum);
+        }
+        expect_same_bits(y.values(), expected);
       }
-      ASSERT_NEAR(db[c], expected.value, expected.error) << shape.m << " rows, column " << c;
     }
   }
+}
+
+TEST_F(Dense, TheActivationKeepsANanSoThatADivergedRunShows) {
+  const DenseShape shape{.m = 1, .k = 1, .n = 4};
+  const std::vector<float> w{kNan, -1, 1, -0.0F};
+  const Array<float> one(std::vector<float>{1});
+  const Array<float> b(std::vector<float>(4, 0.0F));
+  Array<float> y(w);
+  Array<float> product(4);
+  bias_activation(shape, b.view(), y.span(), Activation::kRelu);
+  dense_forward(shape, one.view(), Array<float>(w).view(), b.view(), product.span(),
+                Activation::kRelu);
+  expect_same_bits(y.values(), {kNan, 0, 1, 0});
+  expect_same_bits(product.values(), {kNan, 0, 1, 0});
+}
+
+TEST_F(Dense, ReluBackwardPassesTheGradientOnlyWhereTheOutputIsAboveZero) {
+  for_each_extent([&](Extent extent) {
+    std::vector<float> y = random(extent.size);
+    for (std::size_t i = 0; i < y.size(); i += 3) y[i] = i % 2 == 0 ? 0.0F : -0.0F;
+    if (y.size() > 4) y[4] = 0x1p-149F;
+    std::vector<float> expected = random(extent.size);
+    Array<float> dy(expected, extent.offset);
+    relu_backward(Array<float>(y, extent.offset).view(), dy.span());
+    for (std::size_t i = 0; i < y.size(); ++i) expected[i] = y[i] > 0.0F ? expected[i] : 0.0F;
+    expect_same_bits(dy.values(), expected);
+  });
 }
 
 static_assert(weir::kBiasGradientRows == 32, "the stated order and error are for 32");
 
-TEST(DenseBiasGradient, AddsInTheOrderThatIsWritten) {
-  const DenseShape shape{.m = 1003, .k = 1, .n = 131};
-  const std::vector<float> dy = random_numbers(shape.m * shape.n, 6);
-  std::vector<float> db = unwritten(shape.n);
-  weir::dense_bias_gradient(shape, dy, db);
-  for (std::size_t c = 0; c < shape.n; ++c) {
-    float total = 0;
-    float run = 0;
-    for (std::size_t row = 0; row < shape.m; ++row) {
-      run += dy[row * shape.n + c];
-      if ((row + 1) % weir::kBiasGradientRows != 0 && row + 1 != shape.m) continue;
-      total += run;
-      run = 0;
+/// The order that is written: runs of 32 rows, each from 0, and their totals.
+std::vector<float> bias_gradient_as_written(DenseShape shape, const std::vector<float>& dy) {
+  std::vector<float> total(shape.n);
+  std::vector<float> run(shape.n);
+  for (std::size_t row = 0; row < shape.m; ++row) {
+    const bool ends = (row + 1) % weir::kBiasGradientRows == 0 || row + 1 == shape.m;
+    for (std::size_t c = 0; c < shape.n; ++c) {
+      run[c] += dy[row * shape.n + c];
+      if (!ends) continue;
+      total[c] += run[c];
+      run[c] = 0;
     }
-    ASSERT_EQ(db[c], total) << c;
-  }
-}
-
-TEST(ReluBackward, PassesTheGradientOnlyWhereTheOutputIsAboveZero) {
-  const std::vector<float> y{1.0F, 0.0F, -0.0F, 0x1p-149F, 2.0F};
-  std::vector<float> dy{3.0F, 4.0F, 5.0F, -6.0F, -7.0F};
-  weir::relu_backward(y, dy);
-  EXPECT_EQ(dy, (std::vector<float>{3.0F, 0.0F, 0.0F, -6.0F, -7.0F}));
-}
-
-TEST(ReluAndBiasGradient, HasTheBitsOfTheReluAndThenTheBias) {
-  for (const DenseShape shape : {DenseShape{1, 1, 1}, DenseShape{31, 1, 63}, DenseShape{33, 1, 65},
-                                 DenseShape{1000, 1, 200}, DenseShape{0, 1, 3}}) {
-    const std::vector<float> y = random_numbers(shape.m * shape.n, 7);
-    const std::vector<float> before = random_numbers(shape.m * shape.n, 8);
-    std::vector<float> expected = before;
-    std::vector<float> expected_db = unwritten(shape.n);
-    weir::relu_backward(y, expected);
-    weir::dense_bias_gradient(shape, expected, expected_db);
-    std::vector<float> dy = before;
-    std::vector<float> db = unwritten(shape.n);
-    weir::relu_and_bias_gradient(shape, y, dy, db);
-    EXPECT_EQ(dy, expected) << shape.m;
-    EXPECT_EQ(db, expected_db) << shape.m;
-  }
-}
-
-/// sum over the batch of dy * y, in double: the scalar whose gradient the backward pass computes.
-double probe(DenseShape shape, const Layer& layer) {
-  std::vector<float> y(shape.m * shape.n);
-  weir::dense_forward(shape, layer.x, layer.w, layer.b, y, Activation::kRelu);
-  double total = 0;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    total += static_cast<double>(y[i]) * static_cast<double>(layer.dy[i]);
   }
   return total;
 }
 
-TEST(DenseBackward, IsTheSlopeOfTheForwardPass) {
-  const DenseShape shape{.m = 6, .k = 5, .n = 4};
-  const Layer layer(shape);
-  std::vector<float> y(shape.m * shape.n);
-  weir::dense_forward(shape, layer.x, layer.w, layer.b, y, Activation::kRelu);
-  std::vector<float> dy = layer.dy;
-  weir::relu_backward(y, dy);
-  std::vector<float> dw(layer.w.size());
-  std::vector<float> db(layer.b.size());
-  std::vector<float> dx(layer.x.size());
-  weir::dense_weight_gradient(shape, layer.x, dy, dw);
-  weir::dense_bias_gradient(shape, dy, db);
-  weir::dense_input_gradient(shape, dy, layer.w, dx);
+void Dense::expect_bias_gradient(DenseShape shape, std::size_t offset) {
+  SCOPED_TRACE(sizes({shape.m, shape.n, offset}));
+  const std::vector<float> y = random(shape.m * shape.n);
+  std::vector<float> dy = random(shape.m * shape.n);
+  Array<float> gradient(dy, offset);
+  Array<float> db(shape.n, offset);
+  dense_bias_gradient(shape, gradient.view(), db.span());
+  expect_same_bits(gradient.values(), dy);
+  expect_same_bits(db.values(), bias_gradient_as_written(shape, dy));
+  const double roundings = 32.0 + static_cast<double>(shape.m) / 32.0;
+  std::vector<Bounded> exact(shape.n);
+  for (std::size_t i = 0; i < dy.size(); ++i) {
+    const auto value = static_cast<double>(dy[i]);
+    exact[i % shape.n].value += value;
+    exact[i % shape.n].error += 1.01 * kUnitRoundoff * roundings * std::abs(value);
+  }
+  expect_within(db.values(), [&](std::size_t c) { return exact[c]; });
 
-  constexpr float kStep = 0x1p-10F;
-  const auto slope = [&](std::vector<float> Layer::*field, std::size_t i) {
-    Layer up = layer;
-    Layer down = layer;
-    (up.*field)[i] += kStep;
-    (down.*field)[i] -= kStep;
-    return (probe(shape, up) - probe(shape, down)) / (2.0 * static_cast<double>(kStep));
-  };
-  for (std::size_t i = 0; i < dw.size(); ++i) EXPECT_NEAR(dw[i], slope(&Layer::w, i), 5e-3);
-  for (std::size_t i = 0; i < db.size(); ++i) EXPECT_NEAR(db[i], slope(&Layer::b, i), 5e-3);
-  for (std::size_t i = 0; i < dx.size(); ++i) EXPECT_NEAR(dx[i], slope(&Layer::x, i), 5e-3);
+  relu_and_bias_gradient(shape, Array<float>(y, offset).view(), gradient.span(), db.span());
+  for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+  expect_same_bits(gradient.values(), dy);
+  expect_same_bits(db.values(), bias_gradient_as_written(shape, dy));
 }
 
-TEST(Dense, RefusesSizesThatDoNotFitAndLeavesTheOutputAlone) {
-  const DenseShape shape{.m = 2, .k = 3, .n = 4};
-  const Layer layer(shape);
-  const std::vector<float> off(5, 1.0F);
-  std::vector<float> out(8, 42.0F);
-  std::vector<float> wrong(5, 42.0F);
-  const auto forward = [&](auto& x, auto& w, auto& b, auto& y) {
-    weir::dense_forward(shape, x, w, b, y, Activation::kNone);
+TEST_F(Dense, BiasGradientsAreAddedInTheOrderThatIsWrittenAndErrWithinTheirBound) {
+  for (const DenseShape shape : kMatrices) {
+    expect_bias_gradient(shape, 0);
+    expect_bias_gradient(shape, 1);
+  }
+}
+
+TEST_F(Dense, BackwardIsTheSlopeOfTheForwardPass) {
+  const DenseShape shape{.m = 6, .k = 5, .n = 4};
+  std::array<std::vector<float>, 3> in{weir::reference::random_numbers(30, 1),
+                                       weir::reference::random_numbers(20, 2),
+                                       weir::reference::random_numbers(4, 3)};  // x, w, b
+  const std::vector<float> slopes = weir::reference::random_numbers(24, 4);
+  Array<float> y(24);
+  const auto forward = [&] {
+    dense_forward(shape, Array<float>(in[0]).view(), Array<float>(in[1]).view(),
+                  Array<float>(in[2]).view(), y.span(), Activation::kRelu);
+    return y.values();
   };
-  EXPECT_THROW(forward(off, layer.w, layer.b, out), weir::UsageError);
-  EXPECT_THROW(forward(layer.x, off, layer.b, out), weir::UsageError);
-  EXPECT_THROW(forward(layer.x, layer.w, off, out), weir::UsageError);
-  EXPECT_THROW(forward(layer.x, layer.w, layer.b, wrong), weir::UsageError);
-  EXPECT_THROW(weir::dense_weight_gradient(shape, off, layer.dy, out), weir::UsageError);
-  EXPECT_THROW(weir::dense_weight_gradient(shape, layer.x, off, out), weir::UsageError);
-  EXPECT_THROW(weir::dense_weight_gradient(shape, layer.x, layer.dy, wrong), weir::UsageError);
-  EXPECT_THROW(weir::dense_bias_gradient(shape, off, out), weir::UsageError);
-  EXPECT_THROW(weir::dense_bias_gradient(shape, layer.dy, wrong), weir::UsageError);
-  EXPECT_THROW(weir::dense_input_gradient(shape, off, layer.w, out), weir::UsageError);
-  EXPECT_THROW(weir::dense_input_gradient(shape, layer.dy, off, out), weir::UsageError);
-  EXPECT_THROW(weir::dense_input_gradient(shape, layer.dy, layer.w, wrong), weir::UsageError);
-  EXPECT_THROW(weir::relu_backward(off, out), weir::UsageError);
-  EXPECT_THROW(weir::relu_and_bias_gradient(shape, off, out, wrong), weir::UsageError);
-  EXPECT_THROW(weir::relu_and_bias_gradient(shape, layer.dy, wrong, out), weir::UsageError);
-  EXPECT_THROW(weir::relu_and_bias_gradient(shape, layer.dy, out, wrong), weir::UsageError);
-  EXPECT_EQ(out, std::vector<float>(8, 42.0F));
-  EXPECT_EQ(wrong, std::vector<float>(5, 42.0F));
+  /// The sum over the batch of dy * y, in double: the scalar whose gradient the backward pass
+  /// computes.
+  const auto probe = [&] {
+    const std::vector<float> found = forward();
+    double total = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      total += static_cast<double>(found[i]) * static_cast<double>(slopes[i]);
+    }
+    return total;
+  };
+  forward();
+  Array<float> dy(slopes);
+  std::array<Array<float>, 3> found{Array<float>(30), Array<float>(20), Array<float>(4)};
+  relu_backward(y.view(), dy.span());
+  dense_input_gradient(shape, dy.view(), Array<float>(in[1]).view(), found[0].span());
+  dense_weight_gradient(shape, Array<float>(in[0]).view(), dy.view(), found[1].span());
+  dense_bias_gradient(shape, dy.view(), found[2].span());
+  constexpr float kStep = 0x1p-10F;
+  for (std::size_t f = 0; f < 3; ++f) {
+    const std::vector<float> gradient = found[f].values();
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      const float before = in[f][i];
+      in[f][i] = before + kStep;
+      const double above = probe();
+      in[f][i] = before - kStep;
+      const double below = probe();
+      in[f][i] = before;
+      EXPECT_NEAR(gradient[i], (above - below) / (2.0 * static_cast<double>(kStep)), 5e-3);
+    }
+  }
+}
+
+TEST_F(Dense, OfSizesThatDoNotFitIsRefusedAndNothingChanges) {
+  const DenseShape shape{.m = 2, .k = 3, .n = 4};
+  const Array<float> in(random(12));
+  const Array<std::uint16_t> halves(12);
+  Array<float> out(12);
+  const auto x = in.view().first(6);
+  const auto w = in.view();
+  const auto b = in.view().first(4);
+  const auto y = in.view().first(8);
+  const auto off = in.view().first(5);
+  const auto eight = out.span().first(8);
+  const auto four = out.span().first(4);
+  const auto six = out.span().first(6);
+  const auto forward = [&](auto x_in, auto w_in, auto b_in, auto y_out) {
+    EXPECT_THROW(dense_forward(shape, x_in, w_in, b_in, y_out, Activation::kRelu), UsageError);
+  };
+  forward(off, w, b, eight);
+  forward(x, off, b, eight);
+  forward(x, w, off, eight);
+  forward(x, w, b, six);
+  EXPECT_THROW(dense_weight_gradient(shape, off, y, out.span()), UsageError);
+  EXPECT_THROW(dense_weight_gradient(shape, x, off, out.span()), UsageError);
+  EXPECT_THROW(dense_weight_gradient(shape, x, y, eight), UsageError);
+  EXPECT_THROW(dense_input_gradient(shape, off, w, six), UsageError);
+  EXPECT_THROW(dense_input_gradient(shape, y, off, six), UsageError);
+  EXPECT_THROW(dense_input_gradient(shape, y, w, eight), UsageError);
+  EXPECT_THROW(dense_bias_gradient(shape, off, four), UsageError);
+  EXPECT_THROW(dense_bias_gradient(shape, y, six), UsageError);
+  EXPECT_THROW(relu_and_bias_gradient(shape, off, eight, four), UsageError);
+  EXPECT_THROW(relu_and_bias_gradient(shape, y, six, four), UsageError);
+  EXPECT_THROW(relu_and_bias_gradient(shape, y, eight, six), UsageError);
+  EXPECT_THROW(bias_activation(shape, off, eight, Activation::kNone), UsageError);
+  EXPECT_THROW(bias_activation(shape, b, six, Activation::kNone), UsageError);
+  EXPECT_THROW(relu_backward(off, eight), UsageError);
+  const auto half = halves.view();
+  EXPECT_THROW(
+      dense_forward(HalfKind::kFp16, shape, half.first(6), half, off, eight, Activation::kNone),
+      UsageError);
+  EXPECT_THROW(dense_weight_gradient(HalfKind::kFp16, shape, half.first(6), half.first(8), four),
+               UsageError);
+  EXPECT_THROW(dense_input_gradient(HalfKind::kFp16, shape, half.first(8), half, four), UsageError);
+  EXPECT_TRUE(out.is_unwritten());
 }
 
 }  // namespace

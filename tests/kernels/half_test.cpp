@@ -6,11 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <vector>
-
-#include "allocator/base/error.hpp"
-#include "kernels/precision/precision.hpp"
-#include "tests/kernels/reference.hpp"
 
 namespace {
 
@@ -18,7 +13,6 @@ using weir::bf16_of_float;
 using weir::float_of_bf16;
 using weir::float_of_fp16;
 using weir::fp16_of_float;
-using weir::HalfKind;
 using weir::tf32_of_float;
 
 constexpr std::uint32_t kWords = 0x10000U;
@@ -154,31 +148,6 @@ TEST(Tf32, KeepsEveryNan) {
     EXPECT_TRUE(std::isnan(kept)) << std::hex << bits;
     EXPECT_EQ(std::signbit(kept), (bits >> 31U) == 1) << std::hex << bits;
   }
-}
-
-TEST(ToHalf, RoundsEachElementAndFromHalfWidensIt) {
-  const std::vector<float> x = weir::reference::random_numbers(1027, 1);
-  for (const HalfKind kind : {HalfKind::kBf16, HalfKind::kFp16}) {
-    std::vector<std::uint16_t> words(x.size());
-    to_half(x, words, kind);
-    std::vector<float> back = weir::reference::unwritten(x.size());
-    from_half(words, back, kind);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const bool bf16 = kind == HalfKind::kBf16;
-      ASSERT_EQ(words[i], bf16 ? bf16_of_float(x[i]) : fp16_of_float(x[i])) << i;
-      ASSERT_EQ(back[i], bf16 ? float_of_bf16(words[i]) : float_of_fp16(words[i])) << i;
-    }
-  }
-}
-
-TEST(ToHalf, RefusesOtherSizesAndLeavesTheOutputAlone) {
-  const std::vector<float> x(3, 1.0F);
-  std::vector<std::uint16_t> words(2, 7);
-  EXPECT_THROW(to_half(x, words, HalfKind::kBf16), weir::UsageError);
-  EXPECT_EQ(words, std::vector<std::uint16_t>(2, 7));
-  std::vector<float> back(3, 7.0F);
-  EXPECT_THROW(from_half(words, back, HalfKind::kFp16), weir::UsageError);
-  EXPECT_EQ(back, std::vector<float>(3, 7.0F));
 }
 
 }  // namespace

@@ -1,24 +1,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <vector>
 
-#include "allocator/base/error.hpp"
 #include "kernels/optimizer/step.hpp"
 #include "tests/kernels/optimizer_reference.hpp"
 
 namespace {
 
-using weir::begin_step;
 using weir::begun;
-using weir::end_step;
 using weir::ended;
 using weir::initial_step_state;
 using weir::kNoLossScaling;
 using weir::LossScaling;
 using weir::StepState;
-using weir::UsageError;
-using weir::reference::words_of;
 
 StepState with_scale(float scale) {
   StepState state;
@@ -87,37 +81,6 @@ TEST(BeginStep, ChangesNothingAfterAnOverflow) {
   StepState state = weir::reference::state_after(3, 64);
   state.overflow = 1;
   EXPECT_EQ(begun(state, 0.9, 0.999), state);
-}
-
-TEST(StepWords, HoldTheSameWhereverTheyLie) {
-  const LossScaling scaling{.grow_after = 2};
-  StepState expected = initial_step_state(scaling);
-  std::vector<float> memory(weir::kStepStateWords + 1, 42.0F);
-  const auto words = std::span(memory).subspan(1);  // not aligned to 8 bytes
-  store_step_state(expected, words);
-  for (int step = 0; step < 5; ++step) {
-    begin_step(words, 0.9, 0.999);
-    end_step(words, scaling);
-    expected = ended(begun(expected, 0.9, 0.999), scaling);
-    EXPECT_EQ(weir::load_step_state(words), expected);
-  }
-  EXPECT_EQ(expected.loss_scale, 262144.0F);
-  EXPECT_EQ(memory[0], 42.0F);
-}
-
-TEST(StepWords, ThatAreNotAllowedAreRefusedAndNothingChanges) {
-  std::vector<float> words = words_of(weir::reference::state_after(2, 8));
-  const std::vector<float> before = words;
-  EXPECT_THROW(begin_step(std::span(words).first(15), 0.9, 0.999), UsageError);
-  EXPECT_THROW(end_step(std::span(words).first(15), {}), UsageError);
-  for (const double beta : {-0.1, 1.0, std::nan("")}) {
-    EXPECT_THROW(begin_step(words, beta, 0.999), UsageError);
-    EXPECT_THROW(begin_step(words, 0.9, beta), UsageError);
-  }
-  EXPECT_THROW(end_step(words, {.least = 0}), UsageError);
-  EXPECT_THROW(end_step(words, {.least = 4, .most = 2}), UsageError);
-  EXPECT_THROW(end_step(words, {.grow_after = 0}), UsageError);
-  EXPECT_EQ(weir::reference::bits_of(words), weir::reference::bits_of(before));
 }
 
 }  // namespace

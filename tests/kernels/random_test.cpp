@@ -10,8 +10,6 @@
 #include <numbers>
 #include <vector>
 
-#include "allocator/base/error.hpp"
-
 namespace {
 
 using weir::fill_normal;
@@ -49,7 +47,7 @@ double normal_share_below(double x) { return 0.5 * std::erfc(-x / std::numbers::
 
 // A second, independent implementation of the same steps, in Python with each result rounded to
 // float, gives these bits too.
-TEST(FillNormal, DrawsTheBitsThatEveryDeviceMustDraw) {
+TEST(RandomNumbers, DrawsTheBitsThatEveryDeviceMustDraw) {
   constexpr std::array<std::uint32_t, 8> kStart{0x3f5977c1, 0xbe4c2c43, 0xbfd2c2a9, 0xbeccdada,
                                                 0xbd819087, 0x3ecb0c8d, 0xbeb21a1e, 0x3f99fc15};
   const std::vector<float> found = draw(0x0123456789ABCDEF, 0xFEDCBA9876543210, kStart.size());
@@ -58,7 +56,7 @@ TEST(FillNormal, DrawsTheBitsThatEveryDeviceMustDraw) {
   }
 }
 
-TEST(FillNormal, DrawsAMillionNumbersWithTheBitsThatEveryDeviceMustDraw) {
+TEST(RandomNumbers, DrawsAMillionNumbersWithTheBitsThatEveryDeviceMustDraw) {
   std::uint64_t hash = 14695981039346656037U;  // FNV-1a over the words
   for (const float x : draw(1, 2, 1000003)) {
     hash = (hash ^ std::bit_cast<std::uint32_t>(x)) * 1099511628211U;
@@ -66,7 +64,7 @@ TEST(FillNormal, DrawsAMillionNumbersWithTheBitsThatEveryDeviceMustDraw) {
   EXPECT_EQ(hash, 0x7b6aa6a160b6a84cU);
 }
 
-TEST(FillNormal, ElementsDependOnTheirIndexAndNotOnThePieces) {
+TEST(RandomNumbers, ElementsDependOnTheirIndexAndNotOnThePieces) {
   const std::vector<float> whole = draw(5, 6, 3001);
   for (const std::size_t cut : {1U, 2U, 3U, 4U, 255U, 256U, 257U, 1500U, 2999U}) {
     std::vector<float> pieces = draw(5, 6, cut);
@@ -76,20 +74,7 @@ TEST(FillNormal, ElementsDependOnTheirIndexAndNotOnThePieces) {
   }
 }
 
-TEST(FillNormal, ElementsAreThoseOfTheirBlockAlsoPastTwoToThe32Blocks) {
-  constexpr std::uint64_t kFirstBlock = UINT32_MAX;
-  const std::vector<float> found = draw(8, 9, 8, 4 * kFirstBlock);
-  for (std::uint64_t b = 0; b < 2; ++b) {
-    const weir::NormalBlock block = weir::normal_block(8, 9, kFirstBlock + b);
-    EXPECT_EQ(found[4 * b + 0], block.front.first);
-    EXPECT_EQ(found[4 * b + 1], block.front.second);
-    EXPECT_EQ(found[4 * b + 2], block.back.first);
-    EXPECT_EQ(found[4 * b + 3], block.back.second);
-  }
-  EXPECT_NE(draw(8, 9, 4, 4 * (kFirstBlock + 1)), draw(8, 9, 4)) << "the index wrapped at 32 bits";
-}
-
-TEST(FillNormal, EveryBitOfSeedAndStreamMatters) {
+TEST(RandomNumbers, EveryBitOfSeedAndStreamMatters) {
   const std::vector<float> base = draw(0, 0, 4);
   for (unsigned bit = 0; bit < 64; ++bit) {
     EXPECT_NE(draw(std::uint64_t{1} << bit, 0, 4), base) << "seed bit " << bit;
@@ -97,23 +82,8 @@ TEST(FillNormal, EveryBitOfSeedAndStreamMatters) {
   }
 }
 
-TEST(FillNormal, WritesNothingOutsideItsSpan) {
-  for (std::size_t count = 0; count < 12; ++count) {
-    std::vector<float> guarded(count + 2, 42.0F);
-    fill_normal(1, 1, std::span(guarded).subspan(1, count), 3);
-    EXPECT_EQ(guarded.front(), 42.0F);
-    EXPECT_EQ(guarded.back(), 42.0F);
-    EXPECT_EQ(std::count(guarded.begin(), guarded.end(), 42.0F), 2);
-  }
-}
-
-TEST(FillNormal, RefusesIndicesPastTheEndOfTheStream) {
-  EXPECT_EQ(draw(1, 1, 4, UINT64_MAX - 4).size(), 4U);
-  EXPECT_THROW(draw(1, 1, 5, UINT64_MAX - 4), weir::UsageError);
-}
-
 // The bounds on moments are five standard deviations of the moment of a sample of this size.
-TEST(FillNormal, HasTheMomentsOfTheNormalDistribution) {
+TEST(RandomNumbers, HasTheMomentsOfTheNormalDistribution) {
   const auto n = static_cast<double>(kSample);
   double mean = 0;
   for (const float x : sample()) mean += static_cast<double>(x) / n;
@@ -126,7 +96,7 @@ TEST(FillNormal, HasTheMomentsOfTheNormalDistribution) {
               5.0 * std::sqrt(24.0 / n));
 }
 
-TEST(FillNormal, HasTheTailsOfTheNormalDistribution) {
+TEST(RandomNumbers, HasTheTailsOfTheNormalDistribution) {
   for (const double limit : {1.0, 2.0, 3.0, 4.0, 4.5}) {
     for (const double side : {-1.0, 1.0}) {
       const auto beyond = std::count_if(sample().begin(), sample().end(), [&](float x) {
@@ -139,7 +109,7 @@ TEST(FillNormal, HasTheTailsOfTheNormalDistribution) {
 }
 
 // Kolmogorov and Smirnov: sup |F_n - F| sqrt(n) exceeds 1.95 in one of a thousand samples.
-TEST(FillNormal, HasTheDistributionFunctionOfTheNormalDistribution) {
+TEST(RandomNumbers, HasTheDistributionFunctionOfTheNormalDistribution) {
   std::vector<float> sorted(sample().begin(), sample().begin() + (1U << 20U));
   std::sort(sorted.begin(), sorted.end());
   const auto n = static_cast<double>(sorted.size());
@@ -152,7 +122,7 @@ TEST(FillNormal, HasTheDistributionFunctionOfTheNormalDistribution) {
   EXPECT_LE(distance * std::sqrt(n), 1.95);
 }
 
-TEST(FillNormal, NeighboursStreamsAndSeedsAreUncorrelated) {
+TEST(RandomNumbers, NeighboursStreamsAndSeedsAreUncorrelated) {
   const std::vector<float> base = draw(1, 1, std::size_t{1} << 20U);
   const double bound = 5.0 / std::sqrt(static_cast<double>(base.size()));
   for (const std::size_t lag : {1U, 2U, 3U, 4U, 256U}) {

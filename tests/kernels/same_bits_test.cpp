@@ -25,7 +25,7 @@ using weir::softplus;
 using weir::unit_of_word;
 
 constexpr double kWordToAngle = 2.0 * std::numbers::pi * 0x1p-32;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kBeyond = std::numeric_limits<float>::infinity();
 constexpr float kLargestNormal = 6.5559F;  // sqrt(62 ln 2), rounded up
 
 TEST(UnitOfWord, IsTheMiddleOfACellAndNeverZero) {
@@ -119,7 +119,7 @@ TEST(ExpOfNegative, OfItsEndsIsExact) {
   EXPECT_EQ(exp_of_negative(0.0F), 1.0F);
   EXPECT_EQ(exp_of_negative(-0.0F), 1.0F);
   EXPECT_GT(exp_of_negative(weir::kLeastExponent), 0.0F);
-  for (const float x : {-87.001F, -1e4F, std::numeric_limits<float>::lowest(), -kInfinity}) {
+  for (const float x : {-87.001F, -1e4F, std::numeric_limits<float>::lowest(), -kBeyond}) {
     EXPECT_EQ(exp_of_negative(x), 0.0F) << x;
   }
   EXPECT_TRUE(std::isnan(exp_of_negative(weir::reference::kNan)));
@@ -140,11 +140,11 @@ TEST(SoftplusFunction, IsWithin3E7OfTheReferenceAndSoIsItsSlope) {
 
 TEST(SoftplusFunction, OfItsEndsIsExact) {
   EXPECT_EQ(softplus(-1e4F).value, 0.0F);
-  EXPECT_EQ(softplus(-kInfinity).value, 0.0F);
-  EXPECT_EQ(softplus(-kInfinity).slope, 0.0F);
+  EXPECT_EQ(softplus(-kBeyond).value, 0.0F);
+  EXPECT_EQ(softplus(-kBeyond).slope, 0.0F);
   EXPECT_EQ(softplus(1e4F).value, 1e4F);
-  EXPECT_EQ(softplus(kInfinity).value, kInfinity);
-  EXPECT_EQ(softplus(kInfinity).slope, 1.0F);
+  EXPECT_EQ(softplus(kBeyond).value, kBeyond);
+  EXPECT_EQ(softplus(kBeyond).slope, 1.0F);
   EXPECT_TRUE(std::isnan(softplus(weir::reference::kNan).value) &&
               std::isnan(softplus(weir::reference::kNan).slope));
 }

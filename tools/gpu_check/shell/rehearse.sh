@@ -31,7 +31,7 @@ on_standin() {
   tests='*-NcclOneRank.*'  # a real NCCL cannot use the stand-in
   # What takes most time on the stand-in.
   if [[ $1 == quick ]]; then
-    tests+=:GemmOnDevice.*:MixedOnDevice.*:ClassificationOnDevice.*:DenseOnDevice.*:ElementwiseOnDevice.*
+    tests+=:Gemm.*:SoftmaxCrossEntropy.*:Dense.*:SparseLosses.*:Elementwise.*
   fi
   x1="--small --batches 20 --rounds 1 --no-search"
   x16="--small --width-factor 2 --batches 10 --rounds 1 --no-search"

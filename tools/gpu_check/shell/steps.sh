@@ -172,7 +172,7 @@ run_step() {
     timeline_programs) step_timeline_programs ;;
     memcheck) step_sanitizer memcheck ${held_tests:+"$held_tests"} ;;
     # cuBLAS's kernels are not ours and take many times the time of ours.
-    racecheck) step_sanitizer racecheck ${held_tests:+"$held_tests"} 'GemmOnDevice.*' ;;
+    racecheck) step_sanitizer racecheck ${held_tests:+"$held_tests"} 'Gemm.*' ;;
     programs) step_programs ;;
     *) : ;;  # info, warm_up and report are no steps of their own
   esac
