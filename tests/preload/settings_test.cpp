@@ -125,8 +125,6 @@ TEST(PreloadSettings, BadValuesAreRefusedInOneLineWithNameValueAndWhatIsAllowed)
   };
   for (const Bad& bad :
        {Bad{"WEIR_POOL", "slab", "auto, unpooled, naive, round, best_fit or paged"},
-        Bad{"WEIR_BUDGET", "0%", "a share of the device"},
-        Bad{"WEIR_POLICY", "fast", "throttled, backstop"}, Bad{"WEIR_RUN_AHEAD", "0", "20ms"},
         Bad{"WEIR_SYNC_FREE", "yes", "0 or 1"}, Bad{"WEIR_SYNC_FREE", "01", "0 or 1"},
         Bad{"WEIR_MAX_WAIT", "10", "10s"}, Bad{"WEIR_MAX_WAIT", "0s", "above zero"},
         Bad{"WEIR_MAX_WAIT", "3601s", "3600s"}, Bad{"WEIR_MAX_WAIT", "-1s", "above zero"},
@@ -142,14 +140,6 @@ TEST(PreloadSettings, BadValuesAreRefusedInOneLineWithNameValueAndWhatIsAllowed)
     EXPECT_THAT(message, HasSubstr(bad.allowed));
     EXPECT_EQ(message.find('\n'), std::string::npos);
   }
-}
-
-TEST(PreloadSettings, ValuesThatAreBadOnlyTogetherAreRefusedToo) {
-  const std::string message = message_of<UsageError>([] {
-    (void)settings_of({{"WEIR_POOL", "round"}, {"WEIR_POOL_PAGE_SIZE", "5000"}});
-  });
-  EXPECT_THAT(message, HasSubstr("WEIR_POOL_PAGE_SIZE"));
-  EXPECT_THAT(message, HasSubstr("power of two"));
 }
 
 }  // namespace

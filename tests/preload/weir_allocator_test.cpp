@@ -52,22 +52,6 @@ TEST(WeirAllocator, StreamOrderIsByTheFlagOrByTheVariable) {
   EXPECT_EQ(run_weir(print_them({}), {{"WEIR_ALLOCATOR", "async"}}).out, all);
 }
 
-TEST(WeirAllocator, PyTorchFollowsTheAllocatorThatIsSetUnlessTheFlagIsForItAlone) {
-  const auto torch = [](Words flags, const Variables& variables = {}) {
-    return run_weir(run_words(std::move(flags), {"print", "WEIR_TORCH"}), variables).out;
-  };
-  EXPECT_EQ(torch({}), "WEIR_TORCH is not set\n") << "which is the plug";
-  EXPECT_EQ(torch({"--allocator", "framework"}), "WEIR_TORCH=off\n");
-  EXPECT_EQ(torch({}, {{"WEIR_ALLOCATOR", "async"}}), "WEIR_TORCH=async\n");
-  EXPECT_EQ(torch({"--torch", "plug", "--allocator", "async"}), "WEIR_TORCH=plug\n");
-  EXPECT_EQ(torch({"--torch", "off"}, {{"WEIR_TORCH", "plug"}}), "WEIR_TORCH=off\n");
-  EXPECT_EQ(torch({"--allocator", "async"}, {{"WEIR_TORCH", "plug"}}), "WEIR_TORCH=plug\n");
-  EXPECT_THAT(
-      run_weir(print_them({"--torch", "async"})).out,
-      HasSubstr("PYTORCH_ALLOC_CONF=backend:cudaMallocAsync\nXLA_PYTHON_CLIENT_ALLOCATOR is "
-                "not set\n"));
-}
-
 TEST(WeirAllocator, TheLineNamesThePlugsThatLieBesideTheLibrary) {
   const TemporaryDirectory folder;
   std::filesystem::copy_file(FAKE_LIBRARY, folder.file("libweir.so"));

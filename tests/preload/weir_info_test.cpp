@@ -18,20 +18,9 @@ namespace weir::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
-
-TEST(WeirInfo, HelpAndVersionAreOnStandardOutput) {
-  for (const Words& words : {Words{"--help"}, Words{"run", "--help"}, Words{"info", "--help"}}) {
-    const Finished weir = run_weir(words);
-    EXPECT_EQ(weir.exit_code, 0);
-    EXPECT_THAT(weir.out, HasSubstr("Usage: "));
-    EXPECT_EQ(weir.err, "");
-  }
-  EXPECT_THAT(run_weir({"--version"}).out, MatchesRegex("weir [0-9.]+\n"));
-}
 
 TEST(WeirInfo, WithoutADeviceItSaysSoAndGoesOn) {
   const Finished weir = run_weir({"info"});

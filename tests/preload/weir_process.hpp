@@ -6,13 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "preload/sample_summary.hpp"
+#include "support/child_process.hpp"
 #include "support/sanitized.hpp"
-#include "trainer/child_process.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
-
-using Words = std::vector<std::string>;
 
 /// `run [FLAGS] -- PROGRAM WORDS`.
 [[nodiscard]] inline Words run_words(Words flags, const Words& words,
@@ -23,10 +22,22 @@ using Words = std::vector<std::string>;
   return flags;
 }
 
+/// The file that FAKE_PROGRAM's summary is made of. The program has no library of ours in it, since
+/// with CUDA's runtime in it `weir run` would tell it nothing of frameworks.
+[[nodiscard]] inline std::string fake_summary() {
+  static const TemporaryDirectory folder;
+  static const bool is_written = [] {
+    write_file(folder.file("summary.json"), to_json(sample_summary()));
+    return true;
+  }();
+  return is_written ? folder.file("summary.json") : "";
+}
+
 /// The environment of every `weir run` of these tests; the test's own variables precede it.
 [[nodiscard]] inline Variables with_library(Variables variables) {
   variables.emplace("WEIR_LIBRARY", FAKE_LIBRARY);
   variables.emplace("PATH", "/usr/bin:/bin");
+  variables.emplace("FAKE_SUMMARY", fake_summary());
   // The sanitizer must be the first library, and the preloaded one would be.
   const char* const asan = std::getenv("ASAN_OPTIONS");
   variables["ASAN_OPTIONS"] =

@@ -98,20 +98,9 @@ TEST(CommandLine, KeepsTheProgramsWordsForTheCommandThatTakesAProgram) {
   Program program;
   EXPECT_EQ(program.parse({"run", "--", "ls", "--name", "--"}), std::nullopt);
   EXPECT_EQ(program.line.program_words(), (std::vector<std::string>{"ls", "--name", "--"}));
-  EXPECT_EQ(Program().refused({"one", "--", "ls"}),
-            "'ls' was not expected: prog one takes no arguments (see prog one --help)");
   Program after;
   EXPECT_EQ(after.parse({"two", "--", "--all", "--"}), std::nullopt);
   EXPECT_EQ(after.names, (std::vector<std::string>{"--all", "--"})) << "arguments like flags";
-  EXPECT_EQ(Program().refused({"run", "--"}),
-            "the program to run is missing: prog run [FLAGS] -- PROGRAM [ARGUMENTS] (see prog run "
-            "--help)");
-}
-
-TEST(CommandLine, TakesWordsAsTheyAre) {
-  Program program;
-  EXPECT_EQ(program.parse({"two", "[a,b]", "++", "[]", "{}"}), std::nullopt);
-  EXPECT_EQ(program.names, (std::vector<std::string>{"[a,b]", "++", "[]", "{}"}));
 }
 
 TEST(CommandLine, ARefusalByTheCommandSaysHowToGetHelp) {
@@ -128,30 +117,6 @@ TEST(CommandLine, ARefusalByTheCommandSaysHowToGetHelp) {
   EXPECT_EQ(refused("a: cannot be read", {"two", "a"}), "a: cannot be read") << "no flag";
   EXPECT_EQ(Program().line.run([] { return 3; }), 3);
   EXPECT_THROW((void)Program().line.run([]() -> int { throw Error("--name"); }), Error);
-}
-
-TEST(CommandLine, RefusesEmptyValues) {
-  const std::string want =
-      "--name='' is not allowed: a value, or the flag left out (see prog one --help)";
-  EXPECT_EQ(Program().refused({"one", "--name", ""}), want);
-  EXPECT_EQ(Program().refused({"one", "--name="}), want);
-  EXPECT_EQ(Program().refused({"one", "-o", ""}),
-            "-o='' is not allowed: a value, or the flag left out (see prog one --help)");
-  EXPECT_EQ(Program().refused({"two", "a", ""}),
-            "FILE='' is not allowed: a value (see prog two --help)");
-}
-
-TEST(CommandLine, RefusesWhatIsWrongWithItsCommandsHelp) {
-  EXPECT_EQ(Program().refused({"one", "--name", "x", "--all"}),
-            "--name and --all exclude each other: give one of them (see prog one --help)");
-  EXPECT_EQ(Program().refused({"two"}), "FILE is required (see prog two --help)");
-  EXPECT_EQ(Program().refused({}), "a subcommand is required: one, two or run (see prog --help)");
-}
-
-TEST(CommandLine, RefusesAFlagForAValueAndAValueForASwitch) {
-  EXPECT_EQ(Program().refused({"one", "--name", "--all"}),
-            "--name needs a value before --all: NAME (see prog one --help)");
-  EXPECT_EQ(Program().refused({"one", "--all=no"}), "--all takes no value (see prog one --help)");
 }
 
 TEST(CommandLine, PrintsTheHelpOfTheCommandThatIsNamed) {

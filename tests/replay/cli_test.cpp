@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "../trainer/child_process.hpp"
 #include "../trainer/temporary_directory.hpp"
 #include "gzip.hpp"
+#include "support/child_process.hpp"
 #include "support/xml.hpp"
 
 namespace weir::testing {
@@ -20,8 +20,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
-using Words = std::vector<std::string>;
-
 class WeirReplay : public ::testing::Test {
  protected:
   WeirReplay() {
@@ -32,14 +30,9 @@ class WeirReplay : public ::testing::Test {
     words.insert(words.begin(), "replay");
     return ChildProcess(words, {.environment = variables}).wait();
   }
-  /// One line on standard error, nothing on standard output, exit code 2.
   static void expect_refused(const Words& words, const std::string& what) {
     SCOPED_TRACE(::testing::PrintToString(words));
-    const Finished weir = replay(words);
-    EXPECT_EQ(weir.exit_code, 2);
-    EXPECT_EQ(weir.out, "");
-    EXPECT_THAT(weir.err, AllOf(StartsWith("weir: "), HasSubstr(what)));
-    EXPECT_EQ(std::ranges::count(weir.err, '\n'), 1) << weir.err;
+    expect_refused_in_one_line(replay(words), {what});
   }
 
   const TemporaryDirectory directory_;
@@ -189,37 +182,6 @@ TEST_F(WeirReplay, RecommendsVariablesToSet) {
               StartsWith("WEIR_POOL="));
 }
 
-TEST_F(WeirReplay, BadInputIsRefusedInOneLine) {
-  const std::string bad = directory_.file("bad.csv");
-  write_file(bad, "buffer,start,end,size\n1,0,3,10\n2,4,3,10\n");
-  expect_refused({}, "TRACE");
-  expect_refused({directory_.file("none")}, "No such file");
-  expect_refused({bad}, bad + ": line 3: the end, 3, is not after the start, 4");
-  expect_refused({trace_, "--pool", "square"}, "--pool='square' is not allowed");
-  expect_refused({trace_, "--pool", "round:3"}, "--pool='3' is not allowed");
-  expect_refused({trace_, "--capacity", "0B"}, "--capacity='0B' is not allowed");
-  expect_refused({trace_, "--capacity", "lots"}, "--capacity='lots' is not allowed");
-  expect_refused({trace_, "--budget", "110%"}, "--budget='110%' is not allowed");
-  expect_refused({trace_, "--lag", "-1"}, "--lag='-1' is not allowed");
-  expect_refused({trace_, "--upstream", "moon"}, "--upstream='moon' is not allowed");
-  expect_refused({trace_, "--upstream", "cuda"}, "GPU memory is not available: ");
-  expect_refused({trace_, "--map", "naive"}, "--svg FILE is missing");
-  expect_refused({trace_, "--svg", bad, "--map", "naive", "--pool", "round"},
-                 "--map='naive' is not allowed: one of the pools that are replayed: round:24");
-  expect_refused({trace_, trace_, "--svg", directory_.file("a.svg")}, "a name with %t in it");
-  expect_refused({trace_, "--svg", "/nowhere/a.svg"}, "/nowhere/a.svg");
-  expect_refused({trace_, "--", "-more"}, "-more: cannot be read");
-  expect_refused({"[nope,x]"}, "[nope,x]: cannot be read");
-  expect_refused({trace_, "--fast"}, "--fast");
-}
-
-TEST_F(WeirReplay, EmptyValuesAreRefused) {
-  for (const char* flag : {"--pool", "--svg", "--map", "--capacity", "--budget", "--json"}) {
-    expect_refused({trace_, flag, ""}, std::string(flag) + "='' is not allowed");
-  }
-  expect_refused({""}, "TRACE='' is not allowed");
-}
-
 TEST_F(WeirReplay, AnOutputMayNotBeATrace) {
   const std::string before = read_file(trace_);
   const std::string hard = directory_.file("1.svg");
@@ -257,12 +219,6 @@ TEST_F(WeirReplay, WhatHasNoEndIsRefusedBeforeItFillsTheMemory) {
   const std::string packed = directory_.file("zeros.gz");
   write_file(packed, gzip_of(std::string(8 << 20, '\0')));
   expect_refused({packed}, packed + ": not a trace: at byte 0 a line begins that is longer");
-}
-
-TEST_F(WeirReplay, HelpThatCannotBePrintedIsAnError) {
-  const Finished weir = ChildProcess({"replay", "--help"}, {.stdout_path = "/dev/full"}).wait();
-  EXPECT_EQ(weir.exit_code, 1);
-  EXPECT_EQ(weir.err, "weir: standard output cannot be written (No space left on device)\n");
 }
 
 TEST_F(WeirReplay, ATraceThatIsCutShortIsReplayedAndSaysSo) {

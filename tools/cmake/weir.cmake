@@ -186,8 +186,8 @@ function(weir_test)
 
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   _weir_configure(${ARG_NAME})
-  target_link_libraries(${ARG_NAME} PRIVATE weir_test_support ${ARG_DEPS} GTest::gmock
-                                            GTest::gtest_main)
+  target_link_libraries(${ARG_NAME} PRIVATE weir_test_support weir_test_process ${ARG_DEPS}
+                                            GTest::gmock GTest::gtest_main)
   target_compile_options(${ARG_NAME} PRIVATE ${WEIR_TEST_OPTIONS})
   target_precompile_headers(${ARG_NAME} REUSE_FROM weir_test_headers)
   if("gpu" IN_LIST ARG_LABELS)

@@ -36,15 +36,9 @@ inline constexpr std::size_t kMib = std::size_t{1} << 20;
 /// A block of the size that suffices for most tests.
 inline constexpr std::size_t kBytes = 8192;
 
-/// Waits until `condition` is true. Returns false after a time that only a fault can exceed.
 template <typename Condition>
-[[nodiscard]] bool eventually(const Condition& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
+void wait_until(const Condition& condition) {
+  while (!condition()) std::this_thread::yield();
 }
 
 class Inside : public ::testing::Test {

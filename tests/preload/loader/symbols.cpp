@@ -2,27 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <sstream>
+
+#include "support/child_process.hpp"
 
 namespace weir::preload {
 namespace {
 
-/// The output of a command. Its failure fails the test.
-std::istringstream output_of(const std::string& command) {
-  std::string text;
-  std::FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) {
-    ADD_FAILURE() << "cannot run: " << command;
-    return {};
-  }
-  std::array<char, 4096> part{};
-  for (std::size_t got = 0; (got = std::fread(part.data(), 1, part.size(), pipe)) != 0;) {
-    text.append(part.data(), got);
-  }
-  EXPECT_EQ(pclose(pipe), 0) << command;
-  return std::istringstream(text);
+/// The output of a program. Its failure fails the test.
+std::istringstream output_of(const std::string& program, const weir::testing::Words& words) {
+  const auto end = weir::testing::ChildProcess(words, {.program = program}).wait();
+  EXPECT_EQ(end.exit_code, 0) << program << ": " << end.err;
+  return std::istringstream(end.out);
 }
 
 }  // namespace
@@ -30,7 +21,7 @@ std::istringstream output_of(const std::string& command) {
 Names exported_by(const std::string& library) {
   // Lines of a name, a letter for its kind, and its place. Kind A are names of versions.
   auto lines =
-      output_of(WEIR_NM " -D --extern-only --defined-only --format=posix '" + library + "'");
+      output_of(WEIR_NM, {"-D", "--extern-only", "--defined-only", "--format=posix", library});
   Names names;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
@@ -42,7 +33,7 @@ Names exported_by(const std::string& library) {
 }
 
 Names needed_by(const std::string& library) {
-  auto lines = output_of(WEIR_READELF " -dW '" + library + "'");
+  auto lines = output_of(WEIR_READELF, {"-dW", library});
   Names names;
   for (std::string line; std::getline(lines, line);) {
     const auto begin = line.find('[');

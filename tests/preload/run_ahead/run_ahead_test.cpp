@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "trainer/child_process.hpp"
+#include "support/child_process.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
@@ -15,8 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
-using Words = std::vector<std::string>;
-
 /// Room for nine batches of 1 MiB and a little, of twenty-four.
 constexpr const char* kMemory = "10M";
 

@@ -21,12 +21,26 @@ def require_tool(name):
         sys.exit(SKIPPED)
 
 
-def run(*words, code=0, **variables):
-    """Runs a command, which must end with `code`. Returns what it printed."""
-    done = subprocess.run(words, env={**ENVIRONMENT, **variables}, capture_output=True, text=True,
+def start(words, variables):
+    return subprocess.run(words, env={**ENVIRONMENT, **variables}, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, check=False)
-    assert done.returncode == code, f"{words} ends with {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stderr if code else done.stdout
+
+
+def run(*words, **variables):
+    """Runs a command, which must succeed. Returns what it printed."""
+    done = start(words, variables)
+    assert done.returncode == 0, f"{words} ends with {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def refusal(program, *words, **variables):
+    """Runs a command that must refuse: exit code 2 and one line, which is returned."""
+    done = start((program, *words), variables)
+    name = pathlib.Path(program).name
+    lines = re.fullmatch(rf"{name}: [^\n]+\n", done.stderr)
+    assert (done.returncode, done.stdout) == (2, "") and lines, (
+        f"{name} {words} ends with {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stderr
 
 
 class Flag:
@@ -74,13 +88,16 @@ class Command:
     def names(self):
         return {name for flag in self.flags for name in flag.names}
 
-    def other_words(self):
-        """What makes a command line complete, but for a flag."""
+    def other_words(self, flag):
+        """What makes a command line complete, but for `flag`."""
         words = []
         for word in self.usage.split(self.name, 1)[1].split():
             if word == "--":
                 return [*words, "--", "true"]
-            words += [word] if word.startswith("--") else [] if word == "[FLAGS]" else ["x"]
+            words += [word] if word.startswith("--") else [] if word == "[FLAGS]" else ["8MiB" if word.startswith("BYTES") else "1"]
+        for name in flag.names:
+            if name in words:
+                del words[words.index(name):words.index(name) + 2]
         return words
 
 

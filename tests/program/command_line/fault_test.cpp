@@ -108,6 +108,8 @@ TEST(CommandLineFault, NamesTheProgramThatIsMissing) {
 TEST(CommandLineFault, NamesAValueThatIsEmpty) {
   EXPECT_EQ(fault({"list", "a", "-o", ""}),
             "-o='' is not allowed: a value, or the flag left out (see prog list --help)");
+  EXPECT_EQ(fault({"list", "a", "--output="}),
+            "--output='' is not allowed: a value, or the flag left out (see prog list --help)");
   EXPECT_EQ(fault({"list", "a", ""}), "FILE='' is not allowed: a value (see prog list --help)");
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks what programs say of their flags: --help, refusals, manual pages, and completions that a shell runs.
 
-    programs.py CHECK PROGRAM...    CHECK: one of the functions check_* below or in completions.py
+    programs.py CHECK PROGRAM...    CHECK: one of the functions check_* below, in completions.py or in refused.py
 
 What --help lists is compared with the others: each flag must be in all of them.
 """
@@ -15,7 +15,8 @@ import sys
 import tempfile
 
 import completions
-from described import ENVIRONMENT, Command, commands_of, require_tool, run
+import refused
+from described import ENVIRONMENT, Command, commands_of, refusal, require_tool, run
 
 HERE = pathlib.Path(__file__).parent
 
@@ -33,8 +34,23 @@ def check_help(programs):
             wide = [line for line in text.splitlines() if len(line) > most]
             assert not wide, f"{command.name} at {columns or 'no'} columns: {wide}"
         for flag in command.flags:
-            error = run(command.program, *command.words, flag.names[-1] + "x", code=2)
-            assert f"(see {command.name} --help)\n" in error and error.count("\n") == 1, error
+            error = refusal(command.program, *command.words, flag.names[-1] + "x")
+            assert f"(see {command.name} --help)\n" in error, error
+
+
+def check_printed(programs):
+    """Help and version go to standard output alone, and one that is full is an error."""
+    for command in commands_of(programs):
+        for flag in ("--help", "--version") if not command.words else ("--help",):
+            words, streams = [command.program, *command.words, flag], {"stdin": subprocess.DEVNULL, "env": ENVIRONMENT}
+            done = subprocess.run(words, **streams, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, "") and done.stdout, f"{words}: {done}"
+            name = pathlib.Path(command.program).name
+            assert flag == "--help" or re.fullmatch(rf"{name} [0-9.]+\n", done.stdout), done.stdout
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run(words, **streams, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            line = f"{name}: standard output cannot be written (No space left on device)\n"
+            assert (done.returncode, done.stderr) == (1, line), f"{words}: {done}"
 
 
 def check_names(programs):
@@ -44,8 +60,8 @@ def check_names(programs):
         for flag in command.flags:
             if not flag.closed:
                 continue
-            words = [*command.words, flag.names[-1], "nonsense", *command.other_words()]
-            error = run(command.program, *words, code=2)
+            words = [*command.words, flag.names[-1], "nonsense", *command.other_words(flag)]
+            error = refusal(command.program, *words)
             allowed = error.partition("='nonsense' is not allowed: ")[2].strip()
             allowed, see, _ = allowed.partition(f" (see {command.name} --help)")
             assert see, f"{command.name} {flag.names[-1]} nonsense does not name the help: {error}"
@@ -61,35 +77,23 @@ KINDS_THAT_ARE_PARSED = {"BYTES", "DURATION", "N", "NUMBER", "PERCENT", "SECONDS
 
 def check_hints(programs):
     """A value that a command's own code refuses, and what --help cannot say, is refused with the --help to read."""
-    weir, train = programs
-    lines = [
-        (weir, "run"), (weir, "run", "--"), (weir, "info", "++"), (weir, "replay", "--map", "round", "x"),
-        (weir, "timeline record", "-o", "x.json"), (weir, "timeline record", "-o", "x.png", "--", "true"),
-        (weir, "timeline merge", "-o", "x.json", "y.json"),
-        (weir, "timeline report", "--text", "--json", "-", "x"), (weir, "set", "--budget", "1GiB", "x"),
-        (train, "predict"), (train, "predict", "--data", "x"), (train, "predict", "--weights", "x"),
-        (train, "run", "--save-anyway"), (train, "run", "--epochs", "2"), (train, "run", "--ring", "3"),
-        (train, "run", "--data", "nowhere"), (train, "run", "--save", "nowhere/x"),
-        (train, "wide", "--make", "x"), (train, "wide", "--rows", "3"), (train, "wide", "--resume"),
-        (train, "wide", "--epochs", "2"), (train, "wide", "--data", "nowhere"), (train, "wide", "--bucket", "1MiB"),
-        (train, "compare", "--json", "x", "--svg", "x"),
-    ]
+    lines = []
     for command in commands_of(programs):
         for flag in command.flags:
             if flag.closed or KINDS_THAT_ARE_PARSED & set(flag.alternatives):
-                words = [flag.names[-1], "nonsense", *command.other_words()]
-                lines.append((command.program, " ".join(command.words), *words))
+                lines.append((command, flag.names[-1], "nonsense", *command.other_words(flag)))
     assert len(lines) > 60, f"{len(lines)} lines"
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for program, command, *words in lines:
-            error = run(program, *command.split(), *words, code=2)
-            name = " ".join([pathlib.Path(program).name, *command.split()])
-            end = f" (see {name} --help)\n"
-            assert error.endswith(end) and error.count(" --help") == 1, f"{command} {words}: {error}"
-    for program in programs:
-        error = run(program, "--completion", "tcsh", code=2)
-        assert error.endswith(f" (see {pathlib.Path(program).name} --help)\n"), error
+        for command, name, value, *words in lines:
+            error = refusal(command.program, *command.words, name, value, *words)
+            assert name in error, f"{command.name} {name}: {error}"
+            assert error.endswith(f" (see {command.name} --help)\n") and error.count(" --help") == 1, error
+        for command in commands_of(programs):
+            for flag in command.flags:
+                if flag.value:
+                    error = refusal(command.program, *command.words, flag.names[-1], "", *command.other_words(flag))
+                    assert f": {flag.names[-1]}='' is not allowed: " in error, f"{command.name} {flag.names}: {error}"
 
 
 def check_pages(programs):
@@ -231,5 +235,5 @@ def check_manual(programs):
 
 
 if __name__ == "__main__":
-    CHECKS = {**vars(completions), **globals()}
+    CHECKS = {**vars(completions), **vars(refused), **globals()}
     CHECKS[f"check_{sys.argv[1]}"]([os.path.abspath(program) for program in sys.argv[2:]])

@@ -125,9 +125,9 @@ inline void expect_same(const Process& written, const Process& read) {
   EXPECT_EQ(read.lost, written.lost);
   EXPECT_EQ(read.info.pid, written.info.pid);
   EXPECT_EQ(read.info.rank, written.info.rank);
-  EXPECT_EQ(read.info.program, valid_utf8(written.info.program));
-  EXPECT_EQ(read.info.host, valid_utf8(written.info.host));
-  EXPECT_EQ(read.info.boot, valid_utf8(written.info.boot));
+  for (const auto text : {&ProcessInfo::program, &ProcessInfo::host, &ProcessInfo::boot}) {
+    EXPECT_EQ(valid_utf8(read.info.*text), valid_utf8(written.info.*text));
+  }
   EXPECT_EQ(read.info.monotonic_ns, written.info.monotonic_ns);
   EXPECT_EQ(read.info.unix_ns, written.info.unix_ns);
   const std::vector<std::string> want = shown(written);

@@ -3,112 +3,71 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
+#include "support/child_process.hpp"
+#include "trainer/temporary_directory.hpp"
 
 namespace weir::timeline {
 namespace {
 
 using ::testing::HasSubstr;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string errors;
-};
+using weir::testing::ChildProcess;
+using weir::testing::Finished;
+using weir::testing::occurrences;
+using weir::testing::read_file;
+using weir::testing::Variables;
 
 class TimelineInjection : public ::testing::Test {
  protected:
-  /// Runs the program with these variables and arguments after the library.
-  Outcome run(const std::string& variables, const std::string& arguments) const {
-    return run_program(variables,
-                       "'" WEIR_INJECT_PROGRAM "' '" WEIR_INJECT_LIBRARY "' " + arguments);
+  /// The program that loads the library, and this CUPTI if it is named.
+  static Finished run(const Variables& variables, weir::testing::Words more = {}) {
+    more.insert(more.begin(), WEIR_INJECT_LIBRARY);
+    return ended(more, {.program = WEIR_INJECT_PROGRAM, .environment = variables});
   }
-  [[nodiscard]] Outcome run_program(const std::string& variables,
-                                    const std::string& program) const {
-    const std::string command = "unset WEIR_TIMELINE WEIR_TIMELINE_BATCHES WEIR_LOG; " + variables +
-                                " " + program + " 2>'" + errors_ + "'";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(errors_)};
+  static Finished ended(const weir::testing::Words& words, weir::testing::ChildOptions options) {
+    const Finished end = ChildProcess(words, std::move(options)).wait();
+    EXPECT_EQ(end.exit_code, 3);
+    return end;
   }
-  [[nodiscard]] static std::string text_of(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-  }
-  [[nodiscard]] static std::size_t count(const std::string& text, const std::string& what) {
-    std::size_t found = 0;
-    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
-    return found;
+  [[nodiscard]] std::ptrdiff_t kernels() const {
+    return occurrences(read_file(file_), "\"step(float*)\"");
   }
 
-  const std::string file_ =
-      ::testing::TempDir() + "weir_inject_" + std::to_string(getpid()) + ".json";
-  const std::string errors_ = file_ + ".errors";
-
-  void TearDown() override {
-    std::filesystem::remove(file_);
-    std::filesystem::remove(errors_);
-  }
+  const weir::testing::TemporaryDirectory folder_;
+  const std::string file_ = folder_.file("run.json");
 };
 
 TEST_F(TimelineInjection, KernelsOfTheProgramAreInTheFile) {
   for (const std::string cupti : {WEIR_STANDIN_OLDER, WEIR_STANDIN_NEWER}) {
-    const Outcome outcome =
-        run("WEIR_TIMELINE='" + file_ + "' WEIR_CUPTI='" + cupti + "'", "'" + cupti + "'");
-    EXPECT_EQ(outcome.exit_code, 3);
-    EXPECT_EQ(outcome.errors, "");
-    EXPECT_EQ(count(text_of(file_), "\"step(float*)\""), 100U);
+    EXPECT_EQ(run({{"WEIR_TIMELINE", file_}, {"WEIR_CUPTI", cupti}}, {cupti}).err, "");
+    EXPECT_EQ(kernels(), 100);
   }
 }
 
 // Libraries end in the reverse order of loading: here CUPTI is first.
 TEST_F(TimelineInjection, CuptiThatIsOpenedInAWindowIsAskedBeforeItEnds) {
   for (const std::string cupti : {WEIR_STANDIN_OLDER, WEIR_STANDIN_NEWER}) {
-    const Outcome outcome = run_program(
-        "WEIR_TIMELINE='" + file_ + "' WEIR_TIMELINE_BATCHES=2: WEIR_CUPTI='" + cupti + "'",
-        "'" WEIR_WINDOW_PROGRAM "' '" + cupti + "'");
-    EXPECT_EQ(outcome.exit_code, 3);
-    EXPECT_EQ(outcome.errors, "");
-    EXPECT_EQ(count(text_of(file_), "\"step(float*)\""), 1U);
+    const Variables variables{
+        {"WEIR_TIMELINE", file_}, {"WEIR_TIMELINE_BATCHES", "2:"}, {"WEIR_CUPTI", cupti}};
+    EXPECT_EQ(ended({cupti}, {.program = WEIR_WINDOW_PROGRAM, .environment = variables}).err, "");
+    EXPECT_EQ(kernels(), 1);
   }
 }
 
-TEST_F(TimelineInjection, WithoutCuptiTheProgramGoesOnAfterOneLine) {
-  const Outcome outcome = run("WEIR_TIMELINE='" + file_ + "' WEIR_CUPTI=/no/such", "");
-  EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_EQ(count(outcome.errors, "\n"), 1U) << outcome.errors;
-  EXPECT_THAT(outcome.errors, HasSubstr("/no/such"));
-}
-
-TEST_F(TimelineInjection, ABadNameCostsTheProgramOneLine) {
-  const Outcome outcome = run("WEIR_TIMELINE=run.txt WEIR_CUPTI='" WEIR_STANDIN_OLDER "'", "");
-  EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_EQ(count(outcome.errors, "\n"), 1U) << outcome.errors;
-  EXPECT_THAT(outcome.errors, HasSubstr("WEIR_TIMELINE='run.txt' is not allowed"));
-}
-
-TEST_F(TimelineInjection, ARangeOfBatchesIsLeftAsideInOneLineForThereAreNone) {
+TEST_F(TimelineInjection, WhatCannotBeRecordedCostsTheProgramOneLine) {
   const std::string cupti = WEIR_STANDIN_NEWER;
-  const Outcome outcome =
-      run("WEIR_TIMELINE='" + file_ + "' WEIR_TIMELINE_BATCHES=10:20 WEIR_CUPTI='" + cupti + "'",
-          "'" + cupti + "'");
-  EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_EQ(count(outcome.errors, "\n"), 1U) << outcome.errors;
-  EXPECT_THAT(outcome.errors, HasSubstr("WEIR_TIMELINE_BATCHES is ignored"));
-  EXPECT_EQ(count(text_of(file_), "\"step(float*)\""), 100U);
-}
-
-TEST_F(TimelineInjection, WithoutANameItSaysThatNothingIsRecorded) {
-  const Outcome outcome = run("WEIR_CUPTI='" WEIR_STANDIN_OLDER "'", "");
-  EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_THAT(outcome.errors, HasSubstr("WEIR_TIMELINE names no file"));
+  const auto expect_one_line = [](const Finished& end, const std::string& part) {
+    EXPECT_EQ(occurrences(end.err, "\n"), 1) << end.err;
+    EXPECT_THAT(end.err, HasSubstr(part));
+  };
+  expect_one_line(run({{"WEIR_TIMELINE", file_}, {"WEIR_CUPTI", "/no/such"}}), "/no/such");
+  expect_one_line(run({{"WEIR_TIMELINE", "run.txt"}, {"WEIR_CUPTI", cupti}}),
+                  "WEIR_TIMELINE='run.txt' is not allowed");
+  expect_one_line(run({{"WEIR_CUPTI", cupti}}), "WEIR_TIMELINE names no file");
+  const Variables batches{
+      {"WEIR_TIMELINE", file_}, {"WEIR_TIMELINE_BATCHES", "10:20"}, {"WEIR_CUPTI", cupti}};
+  expect_one_line(run(batches, {cupti}), "WEIR_TIMELINE_BATCHES is ignored");
+  EXPECT_EQ(kernels(), 100) << "all of them: it has no batches";
 }
 
 }  // namespace

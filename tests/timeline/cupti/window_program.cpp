@@ -26,15 +26,13 @@ StandinCupti* open_standin(const char* path) {
 /// The recorder opens it, some time after the batch began.
 StandinCupti* wait_for_records(const char* path) {
   using namespace std::chrono_literals;
-  const auto until = std::chrono::steady_clock::now() + 20s;
-  while (std::chrono::steady_clock::now() < until) {
+  for (;;) {
     StandinCupti* const cupti = open_standin(path);
     if (cupti != nullptr && cupti->enabled().contains(StandinCupti::Kind::kExternalCorrelation)) {
       return cupti;
     }
     std::this_thread::sleep_for(5ms);
   }
-  return nullptr;
 }
 
 int run(const char* path) {
@@ -45,7 +43,6 @@ int run(const char* path) {
     timeline_batches()->note_batch(batch);
   }
   StandinCupti* const cupti = wait_for_records(path);
-  if (cupti == nullptr) return 1;
   const auto now =
       static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   return cupti->emit(bytes_of(kernel(1, now, now + 50))) ? 3 : 1;

@@ -3,19 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "../../trainer/child_process.hpp"
 #include "../../trainer/temporary_directory.hpp"
 #include "../chrome/files.hpp"
+#include "support/child_process.hpp"
 #include "support/file_size_limit.hpp"
 #include "tools/timeline/files/read.hpp"
 
 namespace weir::timeline::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using weir::testing::ChildProcess;
@@ -48,14 +46,9 @@ class WeirTimeline : public ::testing::Test {
     words.insert(words.begin(), "timeline");
     return ChildProcess(words).wait();
   }
-  /// One line on standard error, nothing on standard output, exit code 2.
   static void expect_refused(const Words& words, const std::string& what) {
     SCOPED_TRACE(::testing::PrintToString(words));
-    const Finished weir = timeline(words);
-    EXPECT_EQ(weir.exit_code, 2);
-    EXPECT_EQ(weir.out, "");
-    EXPECT_THAT(weir.err, AllOf(StartsWith("weir: "), HasSubstr(what)));
-    EXPECT_EQ(std::ranges::count(weir.err, '\n'), 1) << weir.err;
+    weir::testing::expect_refused_in_one_line(timeline(words), {what});
   }
 
   const weir::testing::TemporaryDirectory directory_;
@@ -127,40 +120,6 @@ TEST_F(WeirTimeline, AFileThatMayNotGrowIsRefusedAndLeavesNothing) {
   }
   expect_refused({"report", one_, "-o", directory_.file("x.html")}, "File too large");
   EXPECT_EQ(directory_.entries(), 2U) << "what was read";
-}
-
-TEST_F(WeirTimeline, BadWordsAreRefusedInOneLine) {
-  expect_refused({"report", directory_.file("a\nb.json")}, "a\\x0ab.json: cannot be read");
-  expect_refused({"report", directory_.file("a\x1b[31m.json")}, "a\\x1b[31m.json: cannot be read");
-  expect_refused({"convert", one_, "-o", directory_.file("a\nb.txt")},
-                 "a\\x0ab.txt' is not allowed");
-  expect_refused({}, "subcommand is required");
-  expect_refused({"merge", one_, "-o", directory_.file("x.json")}, "two or more files");
-  expect_refused({"merge", one_, two_}, "--output is required");
-  expect_refused({"convert", one_, "-o", directory_.file("x.txt")},
-                 "-o='" + directory_.file("x.txt") +
-                     "' is not allowed: a name that ends in .json, .json.gz, .pftrace or .pickle");
-  expect_refused({"convert", directory_.file("none.json"), "-o", directory_.file("x.json")},
-                 "none.json: cannot be read (No such file or directory)");
-  expect_refused({"report", one_, "--text", "--json", "-"}, "--text is not allowed");
-  expect_refused({"convert", one_, "-o", directory_.file("x.json"), "--", "ls"},
-                 "'ls' was not expected: weir timeline convert takes only FILE");
-  expect_refused(
-      {"merge", one_, "-o", directory_.file("x.json")},
-      "FILE is given once: merge takes two or more files (see weir timeline merge --help)");
-  expect_refused({"record"}, "the program to run is missing: weir timeline record [FLAGS] --");
-  expect_refused({"record", "-o", "x.pickle", "--", "true"},
-                 "a name that ends in .json, .json.gz or .pftrace");
-  EXPECT_EQ(directory_.entries(), 2U);
-}
-
-TEST_F(WeirTimeline, HelpSaysWhatThereIs) {
-  const Finished weir = timeline({"--help"});
-  EXPECT_EQ(weir.exit_code, 0);
-  for (const char* command : {"record", "report", "merge", "convert"}) {
-    EXPECT_THAT(weir.out, HasSubstr(command));
-    EXPECT_EQ(timeline({command, "--help"}).exit_code, 0);
-  }
 }
 
 }  // namespace

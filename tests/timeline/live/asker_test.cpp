@@ -160,12 +160,13 @@ TEST(LiveAsker, TellsAnotherProcessOfTheSameNumber) {
 
 TEST(LiveAsker, OfAProgramThatEndsIsToldSo) {
   const Place place;
-  Child child([&place](const std::function<void()>& ready) {
+  Forked child([&place](const Telling& tell) {
     const BlockFile block(place.folders(), "never answers");
-    ready();
+    tell.and_wait();
   });
+  ASSERT_TRUE(child.told());
   Asker asker(place.survey().programs.at(0));
-  std::thread killer([&child] { child.kill(); });
+  std::thread killer([&child] { child.send(SIGKILL); });
   const auto result = asker.ask({.device = 1, .budget = gib(1)}, kPatience);
   killer.join();
   EXPECT_FALSE(result.answer);

@@ -124,33 +124,28 @@ TEST(LiveBlockFile, AChildNeitherHasNorRemovesIt) {
   const Place place;
   auto block = std::make_unique<BlockFile>(place.folders(), "parent");
   block->append(numbered(0));
-  const pid_t child = fork();
-  if (child == 0) {
-    block.reset();
-    _exit(0);
-  }
-  waitpid(child, nullptr, 0);
+  EXPECT_EQ(run_forked([&] { block.reset(); }), 0);
   EXPECT_THAT(place.survey().programs, SizeIs(1));
   // Nor does a surviving child keep it alive.
-  const Child other([](const std::function<void()>& ready) { ready(); });
-  ASSERT_TRUE(other.ready());
+  Forked other([](const Telling& tell) { tell.and_wait(); });
+  ASSERT_TRUE(other.told());
   EXPECT_THAT(place.survey().programs, SizeIs(1));
 }
 
 TEST(LiveBlockFile, OfAKilledProcessIsNotShownAndIsRemoved) {
   const Place place;
-  Child child([&place](const std::function<void()>& ready) {
+  Forked child([&place](const Telling& tell) {
     BlockFile block(place.folders(), "victim");
     block.append(numbered(0));
-    ready();
+    tell.and_wait();
   });
-  ASSERT_TRUE(child.ready());
+  ASSERT_TRUE(child.told());
   const LiveSurvey alive = place.survey();
   ASSERT_THAT(alive.programs, SizeIs(1));
-  EXPECT_EQ(alive.programs.front().pid, child.pid());
+  EXPECT_EQ(alive.programs.front().pid, static_cast<std::uint32_t>(child.pid()));
   place.remove_ended();
   EXPECT_EQ(place.files(), 1U) << "it runs";
-  child.end();
+  child.kill();
   EXPECT_THAT(place.survey().programs, IsEmpty());
   place.remove_ended();
   EXPECT_EQ(place.files(), 0U);
@@ -158,59 +153,52 @@ TEST(LiveBlockFile, OfAKilledProcessIsNotShownAndIsRemoved) {
 
 TEST(LiveBlockFile, OfAProcessThatNobodyReapedIsNotShown) {
   const Place place;
-  const Child child([&place](const std::function<void()>& ready) {
+  Forked child([&place](const Telling& tell) {
     const BlockFile block(place.folders(), "zombie");
-    ready();
+    tell.and_wait();
   });
+  ASSERT_TRUE(child.told());
   ASSERT_THAT(place.survey().programs, SizeIs(1));
-  child.kill();
+  child.send(SIGKILL);
   siginfo_t info{};
-  ASSERT_EQ(waitid(P_PID, child.pid(), &info, WEXITED | WNOWAIT), 0);
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.pid()), &info, WEXITED | WNOWAIT), 0);
   EXPECT_THAT(place.survey().programs, IsEmpty());
 }
 
 TEST(LiveBlockFile, OfAProcessThatBecameAnotherProgramIsNotShown) {
   const Place place;
-  int ends[2] = {-1, -1};
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  const pid_t child = fork();
-  if (child == 0) {
+  Forked child([&] {
     static BlockFile block(place.folders(), "before");
     execlp("sleep", "sleep", "100", nullptr);
-    _exit(127);
-  }
-  close(ends[1]);
-  char letter = 0;
-  EXPECT_EQ(read(ends[0], &letter, 1), 0) << "closed by exec";
-  close(ends[0]);
+  });
+  EXPECT_FALSE(child.told()) << "its end of the pipe is closed by exec";
   EXPECT_EQ(place.files(), 1U);
   // The kernel drops the lock a moment after it closed the pipe.
   while (!place.survey().programs.empty()) std::this_thread::yield();
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
 }
 
 TEST(LiveBlockFile, ANewOneRemovesWhatEndedProcessesLeft) {
   const Place place;
   for (int i = 0; i < 3; ++i) {
-    Child child([&place](const std::function<void()>& ready) {
+    Forked child([&place](const Telling& tell) {
       const BlockFile block(place.folders(), "victim");
-      ready();
+      tell.and_wait();
     });
-    ASSERT_TRUE(child.ready());
-    child.end();
+    ASSERT_TRUE(child.told());
+    child.kill();
     EXPECT_EQ(place.files(), 1U);
   }
 }
 
 TEST(LiveBlockFile, EachProgramHasItsOwn) {
   const Place place;
-  const auto publish = [&place](const std::function<void()>& ready) {
+  const auto publish = [&place](const Telling& tell) {
     const BlockFile block(place.folders(), "one of two");
-    ready();
+    tell.and_wait();
   };
-  const Child first(publish);
-  const Child second(publish);
+  Forked first(publish);
+  Forked second(publish);
+  ASSERT_TRUE(first.told() && second.told());
   const LiveSurvey survey = place.survey();
   ASSERT_THAT(survey.programs, SizeIs(2));
   EXPECT_LT(survey.programs[0].pid, survey.programs[1].pid);
@@ -296,8 +284,7 @@ class Opened {
 TEST(LiveBlockFile, ThatAnotherProgramCutsEndsNoWriter) {
   const Place place;
   for (const off_t size : {0, 64, 4096, 20'000}) {
-    const pid_t child = fork();
-    if (child == 0) {
+    const auto write_and_cut = [&] {
       BlockFile block(place.folders(), "cut");
       const Opened other(block);
       other.cut(size);
@@ -305,11 +292,9 @@ TEST(LiveBlockFile, ThatAnotherProgramCutsEndsNoWriter) {
       block.add_device("GPU 0");
       (void)block.next_request();
       block.answer({});
-      _exit(block.is_intact() ? 1 : 0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0) << size;
+      return block.is_intact() ? 1 : 0;
+    };
+    EXPECT_EQ(run_forked(write_and_cut), 0) << size;
   }
 }
 

@@ -5,17 +5,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "support/forked.hpp"
 #include "tools/timeline/live/block_file.hpp"
 #include "tools/timeline/live/reader.hpp"
 
@@ -97,43 +95,8 @@ class Forged {
   return block;
 }
 
-/// Runs `body` in a child, which reports that it is ready and then waits for its end.
-class Child {
- public:
-  /// `body` gets the function to call when it is ready, which does not return.
-  explicit Child(const std::function<void(const std::function<void()>& ready)>& body) {
-    int ends[2] = {-1, -1};
-    if (pipe(ends) != 0) return;
-    pid_ = fork();
-    if (pid_ == 0) {
-      body([&] {
-        (void)!write(ends[1], "r", 1);
-        for (;;) pause();
-      });
-      _exit(1);
-    }
-    close(ends[1]);
-    char letter = 0;
-    ready_ = read(ends[0], &letter, 1) == 1;
-    close(ends[0]);
-  }
-  ~Child() { end(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  [[nodiscard]] bool ready() const { return ready_; }
-  [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
-  void kill() const { ::kill(pid_, SIGKILL); }
-  void end() {
-    if (pid_ <= 0) return;
-    kill();
-    waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-
- private:
-  pid_t pid_ = -1;
-  bool ready_ = false;
-};
+using weir::testing::Forked;
+using weir::testing::run_forked;
+using weir::testing::Telling;
 
 }  // namespace weir::timeline::testing

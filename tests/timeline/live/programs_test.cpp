@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "live_support.hpp"
-#include "trainer/child_process.hpp"
+#include "support/child_process.hpp"
 
 namespace weir::timeline::testing {
 namespace {

@@ -44,16 +44,6 @@ class FakeSource final : public TimelineSource {
   mutable std::atomic<std::uint64_t> asked_{0};
 };
 
-/// Publishes in a child, which must not run this process's destructors. Returns its exit code.
-template <typename Body>
-int in_child(const Body& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 PublishSetting in(const Place& place) { return {.on = true, .folder = place.path()}; }
 
 /// In every thread's stack, as the objects of a large program. It would fill one of 256 KiB.
@@ -63,7 +53,7 @@ TEST(LivePublisher, HasAStackBesideLargeThreadLocalObjects) {
   const Place place;
   const FakeSource source;
   EXPECT_EQ(
-      in_child([&] {
+      run_forked([&] {
         large_thread_local.back() = 1;  // so that it is there
         Publisher publisher({.folders = place.folders(), .program = "large", .period = kShort});
         publisher.start();
@@ -146,7 +136,7 @@ TEST(LivePublisher, WithoutAFolderTheProgramGoesOnAndOnlyDebugSaysSo) {
 
 TEST(LivePublisher, AFullDiskSendsTheProgramNoSignal) {
   const Place place;
-  const int code = in_child([&place] {
+  const int code = run_forked([&place] {
     const rlimit small{.rlim_cur = 4096, .rlim_max = 4096};
     setrlimit(RLIMIT_FSIZE, &small);
     (void)std::signal(SIGXFSZ, SIG_DFL);
@@ -160,7 +150,7 @@ TEST(LivePublisher, AFullDiskSendsTheProgramNoSignal) {
 
 TEST(LivePublisher, TheThreadTakesNoSignalOfTheProgram) {
   const Place place;
-  const int code = in_child([&place] {
+  const int code = run_forked([&place] {
     static std::atomic<bool> elsewhere{false};
     static pthread_t program_thread;
     program_thread = pthread_self();
@@ -189,7 +179,7 @@ TEST(LivePublisher, AChildLeavesItsParentsBlockAlone) {
   Publisher publisher({.folders = place.folders(), .program = {}, .period = kShort});
   publisher.start();
   ASSERT_TRUE(publisher.wait_for_samples(1));
-  EXPECT_EQ(in_child([&publisher] {
+  EXPECT_EQ(run_forked([&publisher] {
               publisher.stop();
               return 0;
             }),
@@ -216,15 +206,14 @@ class SlowSource final : public TimelineSource {
 
 TEST(LivePublisher, AForkMeetsNoSampleUnderWay) {
   const Place place;
-  const int code = in_child([&place] {
+  const int code = run_forked([&place] {
     const SlowSource source;
     Publisher publisher({.folders = place.folders(), .program = {}, .period = kShort});
     publisher.start();
     // Registered after the publisher's own, so it runs before it.
     pthread_atfork([] { SlowSource::fork_begins = true; }, nullptr, nullptr);
     while (!SlowSource::inside) std::this_thread::yield();
-    return in_child([] {
-      alarm(20);
+    return run_forked([] {
       for_each_source([](const TimelineSource&) {});  // its lock is free here
       return 0;
     });
@@ -234,8 +223,7 @@ TEST(LivePublisher, AForkMeetsNoSampleUnderWay) {
 
 TEST(LivePublisher, OfTheProcessBeginsOnceAndRemovesItsBlockAtExit) {
   const Place place;
-  const pid_t child = fork();
-  if (child == 0) {
+  const int code = run_forked([&] {
     const Environment none = environment_of({});
     Publisher* const own = Publisher::begin(in(place), none);
     bool good = own != nullptr && own->wait_for_samples(2);
@@ -244,16 +232,14 @@ TEST(LivePublisher, OfTheProcessBeginsOnceAndRemovesItsBlockAtExit) {
     good = good && place.survey().programs[0].pid == static_cast<std::uint32_t>(getpid());
     good = good && place.survey().programs[0].program.starts_with("timeline_live_test");
     std::exit(good ? 0 : 1);  // NOLINT(concurrency-mt-unsafe): this thread alone is the program's
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  });
+  EXPECT_EQ(code, 0);
   EXPECT_EQ(place.files(), 0U);
 }
 
 TEST(LivePublisher, BeginsOnceThoughManyThreadsBegin) {
   const Place place;
-  const int code = in_child([&place] {
+  const int code = run_forked([&place] {
     const Environment none = environment_of({});
     std::array<Publisher*, 8> found{};
     {
@@ -279,11 +265,11 @@ TEST(LivePublisher, AChildThatBeginsPublishesItsOwn) {
   GTEST_SKIP() << "the thread sanitizer lets no child of a process with threads make one";
 #endif
   const Place place;
-  const int code = in_child([&place] {
+  const int code = run_forked([&place] {
     const Environment none = environment_of({});
     Publisher* const own = Publisher::begin(in(place), none);
     if (own == nullptr || !own->wait_for_samples(1)) return 1;
-    const int inner = in_child([&] {
+    const int inner = run_forked([&] {
       if (place.survey().programs.size() != 1) return 2;
       Publisher* const second = Publisher::begin(in(place), none);
       if (second == nullptr || second == own || !second->wait_for_samples(1)) return 3;
@@ -301,21 +287,6 @@ TEST(LivePublisher, AChildThatBeginsPublishesItsOwn) {
 TEST(LivePublisher, TurnedOffItDoesNothing) {
   const Place place;
   EXPECT_EQ(Publisher::begin({.on = false, .folder = place.path()}, environment_of({})), nullptr);
-  EXPECT_EQ(place.files(), 0U);
-}
-
-TEST(LivePublisher, OfAKilledProcessIsCleanedUp) {
-  const Place place;
-  Child child([&place](const std::function<void()>& ready) {
-    Publisher publisher({.folders = place.folders(), .program = "victim", .period = kShort});
-    publisher.start();
-    if (publisher.wait_for_samples(1)) ready();
-  });
-  ASSERT_TRUE(child.ready());
-  EXPECT_THAT(place.survey().programs, SizeIs(1));
-  child.end();
-  EXPECT_THAT(place.survey().programs, IsEmpty());
-  place.remove_ended();
   EXPECT_EQ(place.files(), 0U);
 }
 

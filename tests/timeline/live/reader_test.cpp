@@ -147,12 +147,12 @@ TEST(LiveReader, DoesNotBelieveAFileWithTheNameOfAnotherProcess) {
 
 TEST(LiveReader, DoesNotBelieveACopyThatAnotherProcessMade) {
   const Place place;
-  const Child program([&place](const std::function<void()>& ready) {
+  Forked program([&place](const Telling& tell) {
     BlockFile block(place.folders(), "original");
     block.append(numbered(0));
-    ready();
+    tell.and_wait();
   });
-  ASSERT_TRUE(program.ready());
+  ASSERT_TRUE(program.told());
   const LiveSurvey alone = place.survey();
   ASSERT_THAT(alone.programs, SizeIs(1));
   LiveBlock copy = contents_of(place.path() + "/" + alone.programs[0].file);
@@ -215,24 +215,22 @@ bool enter_container() {
 
 TEST(LiveReader, BelievesTheProgramsOfAContainerInsideAndOutside) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can make a container";
-  const pid_t probe = fork();
-  if (probe == 0) _exit(enter_container() ? 0 : 1);
-  int status = 0;
-  waitpid(probe, &status, 0);
-  if (status != 0) GTEST_SKIP() << "this root can make no container";
+  if (run_forked([] { return enter_container() ? 0 : 1; }) != 0) {
+    GTEST_SKIP() << "this root can make no container";
+  }
   const Place place;
-  const Child outside([&place](const std::function<void()>& ready) {
+  Forked outside([&place](const Telling& tell) {
     const BlockFile block(place.folders(), "outside");
-    ready();
+    tell.and_wait();
   });
-  ASSERT_TRUE(outside.ready());
-  const Child inside([&place](const std::function<void()>& ready) {
+  ASSERT_TRUE(outside.told());
+  Forked inside([&place](const Telling& tell) {
     if (!enter_container()) return;
     const BlockFile block(place.folders(), "inside");
     const LiveSurvey survey = place.survey();
-    if (survey.programs.size() == 2 && survey.faults.empty()) ready();
+    if (survey.programs.size() == 2 && survey.faults.empty()) tell.and_wait();
   });
-  ASSERT_TRUE(inside.ready()) << "it sees both";
+  ASSERT_TRUE(inside.told()) << "it sees both";
   const LiveSurvey survey = place.survey();
   ASSERT_THAT(survey.programs, SizeIs(2));
   EXPECT_EQ(survey.programs[0].pid, 1U) << "as it knows itself";
@@ -298,16 +296,13 @@ TEST(LiveReader, OfAnotherUsersFolderReadsNothingButForRoot) {
   const Place place;
   const Forged file(place, good_block());
   ASSERT_EQ(chmod(place.path().c_str(), 0755), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    if (setuid(65534) != 0) _exit(3);
+  const auto read_as_another = [&] {
+    if (setuid(65534) != 0) return 3;
     const LiveSurvey survey = place.survey();
     const bool told = survey.faults.size() == 1 && survey.faults[0].path == place.path();
-    _exit(survey.programs.empty() && told ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+    return survey.programs.empty() && told ? 0 : 1;
+  };
+  EXPECT_EQ(run_forked(read_as_another), 0);
 }
 
 TEST(LiveReader, PassesOverOtherNames) {

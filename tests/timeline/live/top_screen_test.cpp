@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <sstream>
 
 #include "allocator/base/bytes.hpp"
 #include "support/table_checks.hpp"
@@ -16,6 +15,7 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using weir::testing::lines_of_text;
 
 TopRow row(std::uint32_t pid, const std::string& program) {
   TopRow row{.pid = pid, .user = "ann", .program = program};
@@ -28,16 +28,9 @@ TopRow row(std::uint32_t pid, const std::string& program) {
   return row;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
 TEST(TopScreen, ShowsEveryColumnWhereThereIsRoom) {
   const std::string text = top_text({.rows = {row(7, "train")}}, {.width = kEveryColumn});
-  const std::vector<std::string> lines = lines_of(text);
+  const std::vector<std::string> lines = lines_of_text(text);
   ASSERT_GE(lines.size(), 4U) << text;
   EXPECT_EQ(lines[0], "1 program: 3 GiB reserved, 1 GiB allocated, 256 MiB awaiting");
   for (const char* heading :
@@ -64,7 +57,7 @@ TEST(TopScreen, FitsEveryWidth) {
   for (std::size_t width = 20; width <= 200; ++width) {
     for (const bool utf8 : {false, true}) {
       const std::string text = top_text(top, {.width = width, .utf8 = utf8});
-      const auto lines = lines_of(text);
+      const auto lines = lines_of_text(text);
       ASSERT_GE(lines.size(), 6U);
       for (const std::string& line : lines) {
         ASSERT_LE(columns_of(line), width) << line;
@@ -79,7 +72,7 @@ TEST(TopScreen, FitsEveryWidth) {
 TEST(TopScreen, ColumnsStandUnderTheirHeadingAtEveryWidth) {
   const Top top{.rows = {row(1234567, "漢字"), row(7, "b")}};
   for (std::size_t width = 34; width <= 200; ++width) {
-    const auto lines = lines_of(top_text(top, {.width = width, .utf8 = true}));
+    const auto lines = lines_of_text(top_text(top, {.width = width, .utf8 = true}));
     const std::size_t end = lines[1].find("reserved GiB") + 12;
     for (std::size_t i = 2; i < 4; ++i) {
       ASSERT_THAT(fitted(lines[i], end, Align::kLeft), ::testing::EndsWith(" 3.00")) << lines[i];
@@ -98,7 +91,7 @@ TEST(TopScreen, SaysHowManyRowsHadNoRoom) {
   Top top;
   for (std::uint32_t i = 1; i <= 10; ++i) top.rows.push_back(row(i, "train"));
   for (std::size_t height = 4; height <= 14; ++height) {
-    const auto lines = lines_of(top_text(top, {.width = 80, .height = height}));
+    const auto lines = lines_of_text(top_text(top, {.width = 80, .height = height}));
     ASSERT_LE(lines.size(), height);
     if (height >= 12) {
       EXPECT_EQ(lines.size(), 12U) << "and no room for a legend";
@@ -114,7 +107,7 @@ TEST(TopScreen, IsNeverHigherThanTheTerminal) {
     for (const std::size_t unreadable : {0U, 1U}) {
       top.unreadable = unreadable;
       for (std::size_t height = 1; height <= 9; ++height) {
-        EXPECT_LE(lines_of(top_text(top, {.width = 80, .height = height})).size(), height);
+        EXPECT_LE(lines_of_text(top_text(top, {.width = 80, .height = height})).size(), height);
       }
     }
     top.rows.push_back(row(programs + 1, "train"));
@@ -132,11 +125,11 @@ TEST(TopScreen, TellsUsersApartWhereThereAreSeveral) {
 TEST(TopScreen, TheLegendIsThereIfAllOfItFits) {
   const Top top{.rows = {row(1, "a")}};
   const std::string all = top_text(top, {.width = 100});
-  const std::size_t lines = lines_of(all).size();
+  const std::size_t lines = lines_of_text(all).size();
   EXPECT_LE(weir::testing::widest_line(all), 100U);
   EXPECT_THAT(all, HasSubstr("\n  pid: process; program: command line; "));
   EXPECT_EQ(top_text(top, {.width = 100, .height = lines}), all);
-  EXPECT_EQ(lines_of(top_text(top, {.width = 100, .height = lines - 1})).size(), 3U);
+  EXPECT_EQ(lines_of_text(top_text(top, {.width = 100, .height = lines - 1})).size(), 3U);
 }
 
 TEST(TopScreen, HasNoColours) {

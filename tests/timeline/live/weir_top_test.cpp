@@ -1,23 +1,21 @@
 // `weir top` as a process: once, and on a terminal.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <pty.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
-#include <utmp.h>
 
-#include <array>
 #include <csignal>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "live_support.hpp"
-#include "trainer/child_process.hpp"
+#include "support/child_process.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -26,9 +24,11 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+using weir::testing::ChildOptions;
 using weir::testing::ChildProcess;
 using weir::testing::Finished;
 using weir::testing::Variables;
+using weir::testing::Words;
 
 constexpr const char* kEnter = "\x1b[?1049h\x1b[?25l";
 constexpr const char* kLeave = "\x1b[?25h\x1b[?1049l";
@@ -79,29 +79,6 @@ TEST(WeirTop, WhereNoTerminalIsItPrintsOnce) {
   EXPECT_EQ(top.out, run_top(place, {"--once"}).out);
 }
 
-TEST(WeirTop, ColumnsThatAreNoNumberAboveZeroAreAsUnset) {
-  const Place place;
-  const Published published(place);
-  const std::string unset = run_top(place, {"--once"}).out;
-  for (const char* columns : {"0", "", "many", "-3"}) {
-    EXPECT_EQ(run_top(place, {"--once"}, {{"COLUMNS", columns}}).out, unset) << columns;
-  }
-  EXPECT_NE(run_top(place, {"--once"}, {{"COLUMNS", "40"}}).out, unset);
-}
-
-TEST(WeirTop, WithoutProgramsItSaysSo) {
-  const Place place;
-  const Finished top = run_top(place, {});
-  EXPECT_EQ(top.exit_code, 0);
-  EXPECT_EQ(top.out, "no program runs under Weir\n");
-}
-
-TEST(WeirTop, AStrangersNameIsShownAndNotObeyed) {
-  const Place place;
-  const Published published(place, "evil\x1b[2J\n12345 root");
-  EXPECT_THAT(run_top(place, {"--once", "--wide"}).out, HasSubstr("evil\\x1b[2J\\x0a12345 root"));
-}
-
 TEST(WeirTop, DrawsInBlocksWhereTheLocaleHasThem) {
   const Place place;
   const Published published(place);
@@ -121,97 +98,35 @@ TEST(WeirTop, JsonGoesToAProgram) {
   EXPECT_EQ(json["programs"][0]["batches_per_second"], 20.0);
 }
 
-TEST(WeirTop, RemovesWhatAKilledProgramLeft) {
-  const Place place;
-  Child child([&place](const std::function<void()>& ready) {
-    const BlockFile block(place.folders(), "victim");
-    ready();
-  });
-  ASSERT_TRUE(child.ready());
-  child.end();
-  EXPECT_EQ(place.files(), 1U);
-  EXPECT_EQ(run_top(place, {"--once"}).out, "no program runs under Weir\n");
-  EXPECT_EQ(place.files(), 0U);
-}
-
-TEST(WeirTop, BadInputIsOneLine) {
-  const Place place;
-  for (const auto& words : std::vector<std::vector<std::string>>{{"--every", "0"},
-                                                                 {"--every", "soon"},
-                                                                 {"--every", "2", "--once"},
-                                                                 {"--json", ""},
-                                                                 {"--", "program"}}) {
-    const Finished top = run_top(place, words);
-    EXPECT_EQ(top.exit_code, 2) << words.front();
-    EXPECT_THAT(top.err, StartsWith("weir: "));
-    EXPECT_EQ(top.out, "");
-  }
-  EXPECT_THAT(run_top(place, {"--once"}, {{"WEIR_PUBLISH", "maybe"}}).err,
-              StartsWith("weir: WEIR_PUBLISH='maybe' is not allowed: "));
-}
-
 /// `weir top` on its own terminal.
 class OnTerminal {
  public:
   explicit OnTerminal(const Place& place, const char* kind = "xterm") {
-    const winsize size{.ws_row = 10, .ws_col = 60, .ws_xpixel = 0, .ws_ypixel = 0};
-    int its = -1;
-    if (openpty(&terminal_, &its, nullptr, nullptr, &size) != 0) ADD_FAILURE() << "no terminal";
+    EXPECT_TRUE(grantpt(terminal_) == 0 && unlockpt(terminal_) == 0);
+    resize(60);
     tcgetattr(terminal_, &before_);  // before it has the terminal, whose settings it changes
-    process_ = fork();
-    if (process_ != 0) {
-      close(its);
-      return;
-    }
-    close(terminal_);
-    (void)login_tty(its);
-    for (const int signal : {SIGINT, SIGTERM, SIGTSTP, SIGHUP, SIGWINCH}) {
-      (void)std::signal(signal, SIG_DFL);
-    }
-    setenv("WEIR_PUBLISH", place.path().c_str(), 1);
-    setenv("TERM", kind, 1);
-    setenv("LC_ALL", "C", 1);
-    execl(WEIR_TRAIN_PROGRAM, "weir", "top", "--every", "0.1", nullptr);
-    _exit(127);
+    top_.emplace(
+        Words{"top", "--every", "0.1"},
+        ChildOptions{
+            .environment = {{"WEIR_PUBLISH", place.path()}, {"TERM", kind}, {"LC_ALL", "C"}},
+            .terminal = terminal_});
   }
   ~OnTerminal() {
-    if (process_ > 0) {
-      kill(process_, SIGKILL);
-      waitpid(process_, nullptr, 0);
-    }
+    top_.reset();
     close(terminal_);
   }
   OnTerminal(const OnTerminal&) = delete;
   OnTerminal& operator=(const OnTerminal&) = delete;
 
   /// Reads until `text` comes, after the text read before.
-  void await(const std::string& text) {
-    for (;;) {
-      const std::size_t at = text_.find(text, seen_);
-      if (at != std::string::npos) {
-        seen_ = at + text.size();
-        return;
-      }
-      ASSERT_TRUE(read_more()) << "no '" << text << "' in: " << text_;
-    }
-  }
-  /// Its output until its end.
-  [[nodiscard]] std::string read_all() {
-    while (read_more()) continue;
-    return text_;
-  }
+  void await(const std::string& text) { top_->await_text(text); }
   void type(char letter) const { ASSERT_EQ(write(terminal_, &letter, 1), 1); }
-  void send(int signal) const { ASSERT_EQ(kill(process_, signal), 0); }
+  void send(int signal) const { top_->send(signal); }
   void resize(unsigned short columns) const {
     const winsize size{.ws_row = 10, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
     ASSERT_EQ(ioctl(terminal_, TIOCSWINSZ, &size), 0);
   }
-  [[nodiscard]] int wait(int flags = 0) {
-    int status = 0;
-    waitpid(process_, &status, flags);
-    if (!WIFSTOPPED(status)) process_ = -1;
-    return status;
-  }
+  [[nodiscard]] Finished wait() { return top_->wait(); }
   /// Whether the terminal has its original settings.
   [[nodiscard]] bool is_restored() const {
     termios now{};
@@ -220,22 +135,9 @@ class OnTerminal {
   }
 
  private:
-  bool read_more() {
-    constexpr int kDeadlineMs = 100'000;
-    pollfd news{terminal_, POLLIN, 0};
-    std::array<char, 4096> block{};
-    if (poll(&news, 1, kDeadlineMs) <= 0) return false;
-    const ssize_t count = read(terminal_, block.data(), block.size());
-    if (count <= 0) return false;
-    text_.append(block.data(), static_cast<std::size_t>(count));
-    return true;
-  }
-
-  pid_t process_ = -1;
-  int terminal_ = -1;
+  const int terminal_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   termios before_{};
-  std::string text_;
-  std::size_t seen_ = 0;
+  std::optional<ChildProcess> top_;
 };
 
 TEST(WeirTopOnATerminal, QuitsOnQAndLeavesTheTerminalAsItWas) {
@@ -249,9 +151,10 @@ TEST(WeirTopOnATerminal, QuitsOnQAndLeavesTheTerminalAsItWas) {
   top.await("train.py");
   top.type('q');
   top.await(kLeave);
-  EXPECT_TRUE(WIFEXITED(top.wait()));
+  const Finished end = top.wait();
+  EXPECT_EQ(end.signal, 0);
   EXPECT_TRUE(top.is_restored());
-  EXPECT_THAT(top.read_all(), ::testing::EndsWith(kLeave));
+  EXPECT_THAT(end.out, ::testing::EndsWith(kLeave));
 }
 
 TEST(WeirTopOnATerminal, QuitsOnCtrlC) {
@@ -260,8 +163,7 @@ TEST(WeirTopOnATerminal, QuitsOnCtrlC) {
   top.await("no program runs under Weir");
   top.type(3);
   top.await(kLeave);
-  const int status = top.wait();
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(top.wait().exit_code, 0);
   EXPECT_TRUE(top.is_restored());
 }
 
@@ -272,9 +174,7 @@ TEST(WeirTopOnATerminal, IsEndedByASignalAndLeavesTheTerminalAsItWas) {
     top.await("no program runs under Weir");
     top.send(signal);
     top.await(kLeave);
-    const int status = top.wait();
-    ASSERT_TRUE(WIFSIGNALED(status));
-    EXPECT_EQ(WTERMSIG(status), signal);
+    EXPECT_EQ(top.wait().signal, signal);
     EXPECT_TRUE(top.is_restored());
   }
 }
@@ -297,9 +197,9 @@ TEST(WeirTopOnATerminal, ShowsWhoComesAndGoes) {
   OnTerminal top(place);
   top.await("no program runs under Weir");
   {
-    Child child([&place](const std::function<void()>& ready) {
+    Forked child([&place](const Telling& tell) {
       const BlockFile block(place.folders(), "visitor");
-      ready();
+      tell.and_wait();
     });
     top.await("visitor");
   }
@@ -326,9 +226,9 @@ TEST(WeirTopOnATerminal, OnADumbOneItPrintsOnce) {
   const Place place;
   const Published published(place);
   OnTerminal top(place, "dumb");
-  const std::string text = top.read_all();
-  EXPECT_THAT(text, AllOf(HasSubstr("train.py"), Not(HasSubstr("\x1b"))));
-  EXPECT_EQ(top.wait(), 0);
+  const Finished end = top.wait();
+  EXPECT_THAT(end.out, AllOf(HasSubstr("train.py"), Not(HasSubstr("\x1b"))));
+  EXPECT_EQ(end.exit_code, 0);
 }
 
 }  // namespace

@@ -1,72 +1,49 @@
 #include "tests/timeline/perfetto/processor.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <cstdlib>
+
+#include "support/child_process.hpp"
+#include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
 namespace {
 
-struct Ran {
-  int status = 0;
-  std::string output;
-};
-
-Ran run(const std::string& command) {
-  Ran ran;
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return {.status = -1, .output = "popen failed"};
-  std::array<char, 4096> part;
-  while (const std::size_t got = std::fread(part.data(), 1, part.size(), pipe)) {
-    ran.output.append(part.data(), got);
-  }
-  const int status = ::pclose(pipe);
-  ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  while (!ran.output.empty() && ran.output.back() == '\n') ran.output.pop_back();
-  return ran;
+/// The standard output without newlines at its end.
+std::string output_of(const Finished& end) {
+  return end.out.substr(0, end.out.find_last_not_of('\n') + 1);
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
+/// A program of PATH, such as node, with the variables of this one.
+Finished run(Words words) {
+  words.insert(words.begin(), {"-c", "\"$0\" \"$@\""});
+  Variables variables;
+  for (const char* name : {"PATH", "HOME"}) {
+    if (const char* value = std::getenv(name)) variables.emplace(name, value);
   }
-  return out + "'";
+  return ChildProcess(words, {.program = "/bin/sh", .environment = variables}).wait();
 }
 
 }  // namespace
 
 Queried query_traces(const std::vector<Load>& loads) {
   const std::string tests = WEIR_PERFETTO_TESTS;
-  const Ran fetched =
-      run(quoted(tests + "/fetch_processor") + " " + quoted(WEIR_PERFETTO_FOLDER) + " 2>&1");
-  if (fetched.status != 0) return {.left_out = fetched.output, .rows = {}};
+  const Finished fetched = run({tests + "/fetch_processor", WEIR_PERFETTO_FOLDER});
+  if (fetched.exit_code != 0) return {.left_out = fetched.out + fetched.err, .rows = {}};
 
-  std::string command =
-      "node " + quoted(tests + "/trace_processor.js") + " " + quoted(fetched.output);
-  std::vector<std::filesystem::path> paths;
+  Words words{"node", tests + "/trace_processor.js", output_of(fetched)};
+  const TemporaryDirectory folder;
   for (const Load& load : loads) {
-    paths.push_back(std::filesystem::temp_directory_path() /
-                    ("weir_processor_" + std::to_string(::getpid()) + "_" +
-                     std::to_string(paths.size()) + ".trace"));
-    std::ofstream(paths.back(), std::ios::binary) << load.trace;
-    command += (paths.size() == 1 ? " " : " -- ") + quoted(paths.back().string());
-    for (const std::string& query : load.queries) command += " " + quoted(query);
+    if (words.size() > 3) words.emplace_back("--");
+    words.push_back(folder.file(std::to_string(words.size()) + ".trace"));
+    write_file(words.back(), load.trace);
+    words.insert(words.end(), load.queries.begin(), load.queries.end());
   }
-  const Ran ran = run(command);
-  for (const auto& path : paths) std::filesystem::remove(path);
-  EXPECT_EQ(ran.status, 0) << ran.output;
-  Queried queried{.left_out = {}, .rows = nlohmann::json::parse(ran.output, nullptr, false)};
-  EXPECT_EQ(queried.rows.size(), loads.size()) << ran.output;
+  const Finished ran = run(words);
+  EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  Queried queried{.left_out = {}, .rows = nlohmann::json::parse(ran.out, nullptr, false)};
+  EXPECT_EQ(queried.rows.size(), loads.size()) << ran.out;
   return queried;
 }
 

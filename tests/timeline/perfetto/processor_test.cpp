@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "tests/timeline/chrome/files.hpp"
 #include "tests/timeline/perfetto/recordings.hpp"
 #include "tests/timeline/support/driver_memory.hpp"
 #include "tests/timeline/support/target_process.hpp"
@@ -25,11 +26,11 @@ using timeline::Process;
 enum class Format { kChrome, kPerfetto };
 
 std::string written(Format format, const std::vector<Process>& processes) {
-  StringSink sink;
+  timeline::testing::StringSink sink;
   const auto writer = format == Format::kChrome ? timeline::make_chrome_writer(sink)
                                                 : timeline::make_perfetto_writer(sink);
   write_all(processes, *writer);
-  return sink.bytes();
+  return sink.text;
 }
 
 /// What a viewer must show of a run.

@@ -5,45 +5,13 @@
 #include <random>
 #include <span>
 
+#include "tests/timeline/chrome/random_process.hpp"
+#include "tools/timeline/files/write.hpp"
+
 namespace weir::testing {
 namespace {
 
 using timeline::Process;
-
-std::uint64_t any_number(std::mt19937_64& random) {
-  const std::uint64_t shift = random() % 65;
-  return shift == 64 ? 0 : random() >> shift;
-}
-
-void put_in_order(Process& process) {
-  std::stable_sort(process.records.begin(), process.records.end(),
-                   [](const TimelineRecord& a, const TimelineRecord& b) {
-                     return a.begin != b.begin ? a.begin < b.begin : a.sequence < b.sequence;
-                   });
-}
-
-TimelineRecord random_record(std::mt19937_64& random, std::uint64_t names) {
-  TimelineRecord record;
-  record.kind = static_cast<TimelineKind>(random() % kTimelineKinds);
-  record.begin = random() % 1'000'000'000;
-  record.end = record.begin + (random() % 3 == 0 ? 0 : random() % 1'000'000);
-  record.id = any_number(random);
-  record.bytes = any_number(random) >> 8U;
-  record.requested = any_number(random);
-  record.stream = any_number(random);
-  record.sequence = any_number(random);
-  record.allocated = any_number(random) >> 8U;
-  record.awaiting = any_number(random) >> 8U;
-  record.cached = any_number(random) >> 8U;
-  record.batch = static_cast<std::uint32_t>(any_number(random));
-  record.name = static_cast<std::uint32_t>(random() % names);
-  record.site = static_cast<std::uint32_t>(random() % names);
-  record.thread = static_cast<std::uint32_t>(any_number(random));
-  record.source = static_cast<std::uint16_t>(random() % 5);
-  record.device = static_cast<std::uint16_t>(random());
-  record.detail = static_cast<std::uint8_t>(random());
-  return record;
-}
 
 /// Makes the records of a training run.
 class Trainer {
@@ -75,7 +43,7 @@ class Trainer {
     for (std::size_t i = 0; i < operations; ++i) step(i);
     close_batch();
     process_.complete = true;
-    put_in_order(process_);
+    std::ranges::stable_sort(process_.records, timeline::comes_before);
     return std::move(process_);
   }
 
@@ -244,43 +212,11 @@ class Trainer {
 
 }  // namespace
 
-std::vector<std::string> hostile_names() {
-  return {"",
-          "plain",
-          "</script><script>alert(1)</script>",
-          std::string("a\0b", 3),
-          "\xFF\xFE not UTF-8 \xC0\x80",
-          "line\nbreak\ttab\x01",
-          "\"quotes\\ and 'more'\"",
-          std::string(3000, 'x'),
-          "file with : in it.cpp:12",
-          "trainer/loop.py:88",
-          ":",
-          "\xE2\x82\xAC euro",
-          "-1:99999999999999999999",
-          "C:\\ends in a backslash\\",
-          "kernel<float, 4>"};
-}
-
 std::vector<Process> random_processes(std::uint64_t seed, std::size_t records) {
   std::mt19937_64 random(seed);
   std::vector<Process> processes(1 + random() % 3);
   for (Process& process : processes) {
-    process.info = {.pid = static_cast<std::uint32_t>(random()),
-                    .rank = random() % 2 == 0 ? std::optional<std::uint32_t>()
-                                              : static_cast<std::uint32_t>(random() % 8),
-                    .program = hostile_names()[random() % 6],
-                    .host = hostile_names()[random() % 6],
-                    .boot = "boot",
-                    .monotonic_ns = any_number(random),
-                    .unix_ns = any_number(random)};
-    process.complete = random() % 2 == 0;
-    process.lost = random() % 2 == 0 ? 0 : any_number(random);
-    process.names = hostile_names();
-    for (std::size_t i = 0; i < records; ++i) {
-      process.records.push_back(random_record(random, process.names.size()));
-    }
-    put_in_order(process);
+    process = timeline::testing::random_process(random, {.records = records});
   }
   return processes;
 }
@@ -328,7 +264,7 @@ Process profiled_run() {
 void write_all(const std::vector<Process>& processes, timeline::Writer& writer) {
   for (const Process& process : processes) {
     writer.begin(process.info);
-    const VectorNames names(process.names);
+    const timeline::ProcessNames names(process);
     constexpr std::size_t kOfAFlush = 100;
     for (std::span<const TimelineRecord> rest(process.records); !rest.empty();) {
       const std::size_t count = std::min(kOfAFlush, rest.size());

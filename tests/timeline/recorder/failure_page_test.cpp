@@ -1,18 +1,16 @@
 // The page of the last seconds before memory ran out.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 #include "allocator/timeline/source.hpp"
 #include "kit.hpp"
 #include "support/log_capture.hpp"
 #include "tools/timeline/recorder/failure.hpp"
+#include "trainer/temporary_directory.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -66,21 +64,13 @@ TEST(MakeProcess, HasTheNamesThatItsRecordsUse) {
 
 class FailurePageTest : public ::testing::Test {
  protected:
-  FailurePageTest() : folder_(::testing::TempDir() + "failure." + std::to_string(getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~FailurePageTest() override { std::filesystem::remove_all(folder_); }
   [[nodiscard]] Recorder& make(FailurePage page, RecentLimits recent = {}) const {
     RecorderOptions options;
     options.failure_page = std::move(page);
     options.recent = recent;
-    return Recorder::make({}, in_file(folder_ + "/run.json"), std::move(options));
+    return Recorder::make({}, in_file(folder_.file("run.json")), std::move(options));
   }
-  [[nodiscard]] static std::string bytes_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  const std::string folder_;
+  const weir::testing::TemporaryDirectory folder_;
 };
 
 std::string ids_of(const Timeline& timeline) {
@@ -97,13 +87,13 @@ TEST_F(FailurePageTest, HasWhatWasRecordedUpToTheFailure) {
   (void)recorder.flush_now();
   recorder.write(event(2));
   const char* const name = recorder.note_failure();
-  ASSERT_STREQ(name, (folder_ + "/run.oom.html").c_str());
-  EXPECT_EQ(bytes_of(name), "1 2 ");
+  ASSERT_STREQ(name, (folder_.file("run.oom.html")).c_str());
+  EXPECT_EQ(weir::testing::read_file(name), "1 2 ");
   recorder.write(event(3));
   const char* const second = recorder.note_failure();
-  ASSERT_STREQ(second, (folder_ + "/run.oom.2.html").c_str());
-  EXPECT_EQ(bytes_of(second), "1 2 3 ");
-  EXPECT_STREQ(name, (folder_ + "/run.oom.html").c_str());  // as long as the program runs
+  ASSERT_STREQ(second, (folder_.file("run.oom.2.html")).c_str());
+  EXPECT_EQ(weir::testing::read_file(second), "1 2 3 ");
+  EXPECT_STREQ(name, (folder_.file("run.oom.html")).c_str());  // as long as the program runs
   (void)recorder.finish();
   EXPECT_EQ(recorder.note_failure(), nullptr);
 }
@@ -120,7 +110,7 @@ TEST_F(FailurePageTest, HasNoMoreThanTheLastRecords) {
   for (std::uint64_t id = 1; id <= 10; ++id) recorder.write(event(id));
   const char* const name = recorder.note_failure();
   ASSERT_NE(name, nullptr);
-  EXPECT_EQ(bytes_of(name), "8 9 10 ");
+  EXPECT_EQ(weir::testing::read_file(name), "8 9 10 ");
   (void)recorder.finish();
 }
 
@@ -133,13 +123,14 @@ TEST_F(FailurePageTest, OneThatCannotBeMadeIsSaidAndTheRecordingGoesOn) {
   EXPECT_EQ(capture.containing("no page today").size(), 1U);
   recorder.write(event(2));
   (void)recorder.finish();
-  EXPECT_EQ(bytes_of(folder_ + "/run.json"), "[ weir_timeline\n1 whole\n2 whole\nend 0\n");
+  EXPECT_EQ(weir::testing::read_file(folder_.file("run.json")),
+            "[ weir_timeline\n1 whole\n2 whole\nend 0\n");
 }
 
 // A program may retry without end, and each page costs it time.
 TEST_F(FailurePageTest, WhereNoneCanBeWrittenFiveAreTriedAtMost) {
   const weir::testing::LogCapture capture;
-  std::filesystem::create_directory(folder_ + "/run.oom.html");
+  std::filesystem::create_directory(folder_.file("run.oom.html"));
   int made = 0;
   Recorder& recorder = make([&made](const Timeline&) {
     ++made;
@@ -153,7 +144,7 @@ TEST_F(FailurePageTest, WhereNoneCanBeWrittenFiveAreTriedAtMost) {
 
 TEST_F(FailurePageTest, SomethingElseOfThatNameStays) {
   const weir::testing::LogCapture capture;
-  std::filesystem::create_directory(folder_ + "/run.oom.html");
+  std::filesystem::create_directory(folder_.file("run.oom.html"));
   Recorder& recorder = make([](const Timeline&) { return std::string("page"); });
   EXPECT_EQ(recorder.note_failure(), nullptr);
   EXPECT_EQ(capture.containing("run.oom.html").size(), 1U);

@@ -16,45 +16,33 @@
 
 #include "support/file_size_limit.hpp"
 #include "support/message_of.hpp"
+#include "trainer/temporary_directory.hpp"
 
 namespace weir::timeline {
 namespace {
 
 using weir::testing::FileSizeLimit;
 using weir::testing::message_of;
+using weir::testing::read_file;
+using weir::testing::write_file;
 
 constexpr std::string_view kHead = "[\n{\"name\":\"weir_timeline\",\"ph\":\"M\"},\n";
 
 class TimelineFileTest : public ::testing::Test {
  protected:
-  TimelineFileTest() : folder_(::testing::TempDir() + "timeline." + std::to_string(getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~TimelineFileTest() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::string in(const std::string& name) const { return folder_ + "/" + name; }
-  static void put(const std::string& path, std::string_view bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-  }
-  [[nodiscard]] static std::string bytes_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  [[nodiscard]] std::string in(const std::string& name) const { return folder_.file(name); }
   [[nodiscard]] static std::string refusal(const std::string& path) {
     return message_of<UsageError>([&] { (void)TimelineFile::open("WEIR_TIMELINE", path); });
   }
-  [[nodiscard]] std::size_t files() const {
-    const std::filesystem::directory_iterator all(folder_);
-    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-  }
+  [[nodiscard]] std::size_t files() const { return folder_.entries(); }
 
-  const std::string folder_;
+  const weir::testing::TemporaryDirectory folder_;
 };
 
 TEST_F(TimelineFileTest, CanBeReadAtItsNameWhileItIsWritten) {
   const auto file = TimelineFile::open("test", in("run.json"));
   file->append(kHead);
-  EXPECT_EQ(bytes_of(in("run.json")), kHead);
+  EXPECT_EQ(read_file(in("run.json")), kHead);
   EXPECT_EQ(files(), 1U);
   EXPECT_EQ(file->path(), in("run.json"));
   EXPECT_TRUE(file->note().empty());
@@ -62,10 +50,10 @@ TEST_F(TimelineFileTest, CanBeReadAtItsNameWhileItIsWritten) {
 
 TEST_F(TimelineFileTest, ReplacesAnOldTimelineAndAnEmptyFile) {
   for (const std::string_view old : {std::string_view(), kHead}) {
-    put(in("run.json"), old);
+    write_file(in("run.json"), old);
     const auto file = TimelineFile::open("test", in("run.json"));
     file->append("new");
-    EXPECT_EQ(bytes_of(in("run.json")), "new");
+    EXPECT_EQ(read_file(in("run.json")), "new");
     EXPECT_EQ(files(), 1U);
   }
 }
@@ -74,23 +62,23 @@ TEST_F(TimelineFileTest, ReplacesAnOldCompressedTimelineAtTheEnd) {
   for (int i = 0; i < 2; ++i) {
     const auto file = TimelineFile::open("test", in("run.json.gz"));
     file->append(kHead);
-    EXPECT_EQ(bytes_of(in("run.json.gz")), kHead) << "it can be read until then";
+    EXPECT_EQ(read_file(in("run.json.gz")), kHead) << "it can be read until then";
     file->complete([] {});
     file->close();
     EXPECT_EQ(file->path(), in("run.json.gz"));
     EXPECT_EQ(files(), 1U);
-    EXPECT_NE(bytes_of(in("run.json.gz")), kHead);
+    EXPECT_NE(read_file(in("run.json.gz")), kHead);
     EXPECT_TRUE(is_timeline_or_empty(in("run.json.gz")));
   }
 }
 
 TEST_F(TimelineFileTest, ACompressedTimelineLeavesAnotherOneOfItsPlainName) {
-  put(in("run.json"), kHead);
+  write_file(in("run.json"), kHead);
   const auto file = TimelineFile::open("test", in("run.json.gz"));
   file->append("new");
   file->complete([] {});
   file->close();
-  EXPECT_EQ(bytes_of(in("run.json")), kHead);
+  EXPECT_EQ(read_file(in("run.json")), kHead);
   EXPECT_EQ(files(), 2U);
 }
 
@@ -114,13 +102,13 @@ TEST_F(TimelineFileTest, NeverWritesToAFileThatTookItsDescriptor) {
     const int taken = descriptor_of(in(name));
     ASSERT_GE(taken, 0);
     ::close(taken);
-    put(in("own"), "mine");
+    write_file(in("own"), "mine");
     const int own = ::open(in("own").c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_EQ(own, taken);
     file->append("two");
     EXPECT_EQ(file->failure(), "");
-    EXPECT_EQ(bytes_of(in(name)), std::string(kHead) + "two");
-    EXPECT_EQ(bytes_of(in("own")), "mine");
+    EXPECT_EQ(read_file(in(name)), std::string(kHead) + "two");
+    EXPECT_EQ(read_file(in("own")), "mine");
     EXPECT_NE(TimelineFile::open("test", in(name))->note(), "") << "it is locked again";
 
     ::close(descriptor_of(in(name)));
@@ -129,7 +117,7 @@ TEST_F(TimelineFileTest, NeverWritesToAFileThatTookItsDescriptor) {
     EXPECT_NE(file->failure(), "");
     file.reset();
     EXPECT_GE(fcntl(own, F_GETFD), 0) << "it is the program's to close";
-    EXPECT_EQ(bytes_of(in("own")), "mine");
+    EXPECT_EQ(read_file(in("own")), "mine");
     ::close(own);
   }
 }
@@ -153,10 +141,10 @@ TEST_F(TimelineFileTest, LeavesAFileThatTookItsNameAndSaysSo) {
     const auto file = TimelineFile::open("test", in(name));
     file->append(kHead);
     std::filesystem::remove(in(name));
-    put(in(name), "mine");
+    write_file(in(name), "mine");
     file->complete([] {});
     EXPECT_EQ(file->failure(), "another file has taken its name");
-    EXPECT_EQ(bytes_of(in(name)), "mine");
+    EXPECT_EQ(read_file(in(name)), "mine");
     std::filesystem::remove(in(name));
   }
 }
@@ -167,7 +155,7 @@ TEST_F(TimelineFileTest, SaysThatItWasCutShortAndWritesNoMore) {
   std::filesystem::resize_file(in("run.json"), 2);
   file->append("two");
   EXPECT_EQ(file->failure(), "the file was truncated by another program");
-  EXPECT_EQ(bytes_of(in("run.json")), kHead.substr(0, 2));
+  EXPECT_EQ(read_file(in("run.json")), kHead.substr(0, 2));
 }
 
 // As for a program started by `program >&-`: its output must not get into the file.
@@ -185,7 +173,7 @@ TEST_F(TimelineFileTest, IsNeverStandardOutput) {
   ::close(before);
   EXPECT_TRUE(is_free);
   EXPECT_TRUE(stays_free);
-  EXPECT_EQ(bytes_of(in("run.json")), std::string(kHead) + "two");
+  EXPECT_EQ(read_file(in("run.json")), std::string(kHead) + "two");
 }
 
 TEST_F(TimelineFileTest, TheProcessNumberComesBeforeTheWholeEnding) {
@@ -208,7 +196,7 @@ TEST_F(TimelineFileTest, IsCompressedAsOneMemberThatHoldsAllOfIt) {
     file->complete([&] { ++advances; });
     EXPECT_GT(advances, 3);
   }
-  const std::string compressed = bytes_of(in("run.json.gz"));
+  const std::string compressed = read_file(in("run.json.gz"));
   z_stream stream{};
   ASSERT_EQ(inflateInit2(&stream, 15 + 16), Z_OK);
   std::string out(all.size() + 1, '\0');
@@ -226,14 +214,14 @@ TEST_F(TimelineFileTest, IsCompressedAsOneMemberThatHoldsAllOfIt) {
 TEST_F(TimelineFileTest, NeverReplacesSomethingElse) {
   for (const std::string_view other :
        {"my thesis", "[1, 2]", "<p>weir_timeline</p>", "\x1f\x8b not really"}) {
-    put(in("run.json"), other);
+    write_file(in("run.json"), other);
     EXPECT_EQ(refusal(in("run.json")), "WEIR_TIMELINE='" + in("run.json") +
                                            "' is not allowed: a new file, or a timeline that it "
                                            "replaces");
     std::filesystem::rename(in("run.json"), in("run.json.gz"));
     EXPECT_NE(refusal(in("run.json.gz")), "");
     std::filesystem::rename(in("run.json.gz"), in("run.json"));
-    EXPECT_EQ(bytes_of(in("run.json")), other);
+    EXPECT_EQ(read_file(in("run.json")), other);
     EXPECT_EQ(files(), 1U);
   }
 }
@@ -261,8 +249,8 @@ TEST_F(TimelineFileTest, ASecondWriterTakesANameOfItsOwnAndTheFirstKeepsItsFile)
   second->append(kHead);
   first->append(" more");
   const std::string other = in("run." + std::to_string(getpid()) + ".json");
-  EXPECT_EQ(bytes_of(in("run.json")), std::string(kHead) + " more");
-  EXPECT_EQ(bytes_of(other), kHead);
+  EXPECT_EQ(read_file(in("run.json")), std::string(kHead) + " more");
+  EXPECT_EQ(read_file(other), kHead);
   EXPECT_EQ(second->note(), "another process writes to '" + in("run.json") +
                                 "': this one writes to '" + other + "'");
   EXPECT_NE(refusal(in("run.json")).find("busy"), std::string::npos);
@@ -282,7 +270,7 @@ TEST_F(TimelineFileTest, FollowsALinkToAFileThatIsNotThereYet) {
   const auto file = TimelineFile::open("test", in("link.json"));
   file->append(kHead);
   EXPECT_TRUE(std::filesystem::is_symlink(in("link.json")));
-  EXPECT_EQ(bytes_of(in("real.json")), kHead);
+  EXPECT_EQ(read_file(in("real.json")), kHead);
 }
 
 TEST_F(TimelineFileTest, AFullDiskLeavesWhatWasWholeAndSaysSo) {
@@ -290,10 +278,10 @@ TEST_F(TimelineFileTest, AFullDiskLeavesWhatWasWholeAndSaysSo) {
   const auto file = TimelineFile::open("test", in("run.json"));
   const std::string event(300, 'e');
   for (int i = 0; i < 5; ++i) file->append(event);
-  EXPECT_EQ(bytes_of(in("run.json")).size(), 900U);
+  EXPECT_EQ(read_file(in("run.json")).size(), 900U);
   EXPECT_NE(file->failure(), "");
   file->append("x");  // nothing more, though there is room for it
-  EXPECT_EQ(bytes_of(in("run.json")).size(), 900U);
+  EXPECT_EQ(read_file(in("run.json")).size(), 900U);
 }
 
 TEST_F(TimelineFileTest, WithoutRoomToCompressItStaysAsItIs) {
@@ -309,7 +297,7 @@ TEST_F(TimelineFileTest, WithoutRoomToCompressItStaysAsItIs) {
   }
   EXPECT_NE(file->failure(), "");
   EXPECT_EQ(file->path(), in("run.json.gz"));
-  EXPECT_EQ(bytes_of(in("run.json.gz")), noise);
+  EXPECT_EQ(read_file(in("run.json.gz")), noise);
   EXPECT_EQ(files(), 1U);
 }
 
@@ -319,7 +307,7 @@ TEST_F(TimelineFileTest, AFileIsWrittenWholeOrNotAtAll) {
     const FileSizeLimit limit(2);
     EXPECT_NE(write_whole(in("page.html"), "newer"), "");
   }
-  EXPECT_EQ(bytes_of(in("page.html")), "old");
+  EXPECT_EQ(read_file(in("page.html")), "old");
   EXPECT_EQ(files(), 1U);
 }
 

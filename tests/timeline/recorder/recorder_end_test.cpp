@@ -1,45 +1,32 @@
-// How recordings end: by the program, by SIGKILL, by a full disk, by a writer that throws and by a
+// How recordings end: by the program, by a full disk, by a writer that throws and by a
 // disk that hangs.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <random>
-#include <sstream>
 #include <stdexcept>
 
 #include "kit.hpp"
 #include "support/file_size_limit.hpp"
 #include "support/log_capture.hpp"
-#include "support/random_seed.hpp"
+#include "trainer/temporary_directory.hpp"
 
 namespace weir::timeline {
 namespace {
 
 using weir::testing::LogCapture;
-using weir::testing::random_seed;
-using weir::testing::seed_message;
 
 class RecorderEndTest : public ::testing::Test {
  protected:
-  RecorderEndTest() : folder_(::testing::TempDir() + "recorder." + std::to_string(getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~RecorderEndTest() override { std::filesystem::remove_all(folder_); }
-  [[nodiscard]] std::string path() const { return folder_ + "/run.json"; }
+  [[nodiscard]] std::string path() const { return folder_.file("run.json"); }
   [[nodiscard]] std::string bytes(const char* more = "") const {
-    std::ifstream file(path() + more, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return weir::testing::read_file(path() + more);
   }
-  const std::string folder_;
+  const weir::testing::TemporaryDirectory folder_;
 };
 
 TEST_F(RecorderEndTest, ACompleteFileSaysSo) {
@@ -59,59 +46,6 @@ TEST_F(RecorderEndTest, ACompressedFileIsPlainUntilTheEnd) {
   EXPECT_EQ(recorder.finish().file, path() + ".gz");
   EXPECT_EQ(bytes(".gz").substr(0, 2), "\x1f\x8b");
   EXPECT_FALSE(std::filesystem::exists(path()));
-}
-
-/// WEIR_TEST_KILLS: how many processes are killed; 20 by default.
-int kills() {
-  const char* const text = std::getenv("WEIR_TEST_KILLS");
-  constexpr int kFew = 20;
-  return text != nullptr ? std::atoi(text) : kFew;
-}
-
-/// Writes events 1, 2, ... forever, and reports through `progress` which are certainly flushed.
-[[noreturn]] void record_for_ever(const std::string& path, int progress) {
-  Recorder& recorder = Recorder::make({}, in_file(path), {.every = std::chrono::milliseconds(1)});
-  for (std::uint64_t id = 1;; ++id) {
-    recorder.write(event(id));
-    if (id % 500 != 0) continue;
-    if (!recorder.flush_now()) _exit(1);
-    if (write(progress, &id, sizeof id) != sizeof id) _exit(1);
-  }
-}
-
-TEST_F(RecorderEndTest, AKilledProcessLeavesWholeEventsUpToItsLastFlush) {
-  const std::uint64_t seed = random_seed();
-  SCOPED_TRACE(seed_message(seed));
-  std::mt19937_64 random(seed);
-  for (int i = 0; i < kills(); ++i) {
-    std::filesystem::remove(path());
-    int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) record_for_ever(path(), ends[1]);
-    close(ends[1]);
-    std::uint64_t flushed = 0;
-    std::uint64_t next = 0;
-    ASSERT_EQ(read(ends[0], &flushed, sizeof flushed), 8);
-    const timespec moment{.tv_sec = 0, .tv_nsec = static_cast<long>(random() % 10'000'000)};
-    nanosleep(&moment, nullptr);  // this moment is random
-    kill(child, SIGKILL);
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status));
-    while (read(ends[0], &next, sizeof next) == sizeof next) flushed = next;
-    close(ends[0]);
-
-    const std::string all = bytes();
-    std::istringstream lines(all.substr(0, all.rfind('\n') + 1));
-    std::string line;
-    std::getline(lines, line);
-    ASSERT_EQ(line, "[ weir_timeline");
-    std::uint64_t id = 0;
-    while (std::getline(lines, line)) ASSERT_EQ(line, std::to_string(++id) + " whole");
-    ASSERT_GE(id, flushed);
-  }
 }
 
 TEST_F(RecorderEndTest, AFullDiskIsSaidOnceAndWhatIsNotInTheFileIsCounted) {

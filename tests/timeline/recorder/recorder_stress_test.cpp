@@ -2,7 +2,6 @@
 // fork and finally finish.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,8 +15,10 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/timeline/source.hpp"
 #include "kit.hpp"
+#include "support/forked.hpp"
 #include "support/random_seed.hpp"
 #include "support/sanitized.hpp"
+#include "trainer/temporary_directory.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -49,11 +50,6 @@ class LockedSource final : public TimelineSource {
 
 class RecorderStress : public ::testing::Test {
  protected:
-  RecorderStress() : folder_(::testing::TempDir() + "stress." + std::to_string(getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~RecorderStress() override { std::filesystem::remove_all(folder_); }
-
   /// Threads of a program in turn. Each event has a unique number.
   void write_in_threads(std::uint64_t seed) {
     std::mt19937_64 random(seed);
@@ -73,21 +69,17 @@ class RecorderStress : public ::testing::Test {
   }
   /// The child takes no part, and finds no lock taken.
   static bool fork_is_quiet(Recorder& recorder, LockedSource& source) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(20);
-      recorder.write(event(0));
-      recorder.stop();
-      recorder.start();
-      for_each_source([](TimelineSource&) {});
-      source.take_lock();
-      const bool is_quiet = timeline_sink() == nullptr && recorder.file().empty() &&
-                            recorder.note().empty() && recorder.note_failure() == nullptr &&
-                            recorder.finish().events == 0;
-      _exit(is_quiet ? 0 : 1);
-    }
-    int status = -1;
-    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+    return weir::testing::run_forked([&] {
+             recorder.write(event(0));
+             recorder.stop();
+             recorder.start();
+             for_each_source([](TimelineSource&) {});
+             source.take_lock();
+             const bool is_quiet = timeline_sink() == nullptr && recorder.file().empty() &&
+                                   recorder.note().empty() && recorder.note_failure() == nullptr &&
+                                   recorder.finish().events == 0;
+             return is_quiet ? 0 : 1;
+           }) == 0;
   }
   void do_something(Recorder& recorder, LockedSource& source, std::mt19937_64& random) {
     switch (random() % 6) {
@@ -109,7 +101,7 @@ class RecorderStress : public ::testing::Test {
     }
   }
 
-  const std::string folder_;
+  const weir::testing::TemporaryDirectory folder_;
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> last_id_{0};
   std::atomic<std::uint64_t> threads_{0};
@@ -151,7 +143,7 @@ TEST_F(RecorderStress, NothingIsLostTwiceOrTorn) {
     return std::to_string(timeline.processes.size());
   };
   RecorderOutput output = in_memory(written);
-  output.file = TimelineFile::open("test", folder_ + "/run.json");  // pages lie beside it
+  output.file = TimelineFile::open("test", folder_.file("run.json"));  // pages lie beside it
   Recorder& recorder = Recorder::make({}, std::move(output), std::move(options));
 
   std::vector<std::thread> threads;
@@ -177,7 +169,7 @@ TEST_F(RecorderStress, NothingIsLostTwiceOrTorn) {
   EXPECT_EQ(events.size() - live + result.lost, last_id_.load()) << threads_ << " threads";
   EXPECT_EQ(result.events, written->size());
   EXPECT_GT(events.size() - live, 0U);
-  EXPECT_TRUE(std::filesystem::exists(folder_ + "/run.oom.html"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.file("run.oom.html")));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <thread>
 
 #include "kit.hpp"
+#include "support/forked.hpp"
 #include "support/random_seed.hpp"
 #include "support/sanitized.hpp"
 
@@ -22,6 +22,7 @@ namespace weir::timeline {
 namespace {
 
 using weir::testing::random_seed;
+using weir::testing::run_forked;
 using weir::testing::seed_message;
 
 TEST(Recorder, WhatIsWrittenIsInTheFileAfterAFlush) {
@@ -290,20 +291,16 @@ TEST(Recorder, WhatThereIsNoRoomForIsCountedExactlyAndSaidInItsPlace) {
 TEST(Recorder, AForkedChildRecordsNothingAndEndsAtOnce) {
   const Recording recording;
   recording->write(event(1));
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  const auto record_in_a_child = [&] {
     const bool is_silent = timeline_sink() == nullptr && timeline_batches() == nullptr &&
                            !recording->flush_now() && recording->name("x") == 0;
     recording->write(event(2));
     for (std::uint64_t id = 0; id < 5000; ++id) recording->write(event(100 + id));
     recording->start();
     const RecordingResult result = recording->finish();
-    _exit(is_silent && result.file.empty() && timeline_sink() == nullptr ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return is_silent && result.file.empty() && timeline_sink() == nullptr ? 0 : 1;
+  };
+  EXPECT_EQ(run_forked(record_in_a_child), 0);
   recording->write(event(3));
   (void)recording->flush_now();
   const auto events = recording.written().events();

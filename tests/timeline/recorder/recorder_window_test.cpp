@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "allocator/timeline/source.hpp"
 #include "kit.hpp"
+#include "support/forked.hpp"
 #include "support/log_capture.hpp"
 #include "tools/timeline/recorder/recorder.hpp"
 
@@ -99,16 +99,10 @@ TEST(RecorderWindow, AForkWaitsUntilWhatIsLiveWasSaid) {
   pthread_atfork([] { SlowSource::fork_begins = true; }, nullptr, nullptr);
   std::thread starts([&] { recording->start(); });
   while (!SlowSource::inside) std::this_thread::yield();
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    for_each_source([](TimelineSource&) {});  // its lock is free here
-    _exit(0);
-  }
+  weir::testing::Forked child(
+      [] { for_each_source([](TimelineSource&) {}); });  // its lock is free there
   starts.join();
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST(RecorderWindow, WhereItStopsAndStartsIsToldThoughThereIsNoRoom) {

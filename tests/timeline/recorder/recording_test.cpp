@@ -5,31 +5,26 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <ctime>
-#include <filesystem>
-#include <random>
 
+#include "support/forked.hpp"
 #include "support/message_of.hpp"
-#include "support/random_seed.hpp"
 #include "tools/timeline/chrome/reader.hpp"
 #include "tools/timeline/perfetto/reader.hpp"
+#include "trainer/temporary_directory.hpp"
 
 namespace weir::timeline {
 namespace {
 
+using weir::testing::run_forked;
+
 class RecordingTest : public ::testing::Test {
  protected:
-  RecordingTest() : folder_(::testing::TempDir() + "recording." + std::to_string(getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~RecordingTest() override { std::filesystem::remove_all(folder_); }
   [[nodiscard]] TimelineSettings settings(const std::string& name) const {
     TimelineSettings settings;
-    settings.file = folder_ + "/" + name;
+    settings.file = folder_.file(name);
     return settings;
   }
   [[nodiscard]] static Process read(const std::string& path) {
@@ -37,7 +32,7 @@ class RecordingTest : public ::testing::Test {
     EXPECT_EQ(timeline.processes.size(), 1U);
     return timeline.processes.empty() ? Process{} : std::move(timeline.processes[0]);
   }
-  const std::string folder_;
+  const weir::testing::TemporaryDirectory folder_;
 };
 
 TimelineRecord allocation(Recorder& recorder, std::uint64_t id) {
@@ -58,7 +53,7 @@ TEST_F(RecordingTest, WhatWasRecordedIsReadBackInEachFormat) {
     EXPECT_EQ(begin_recording(settings("other.json")), recorder);  // one at a time
     for (std::uint64_t id = 1; id <= 100; ++id) recorder->write(allocation(*recorder, id));
     const RecordingResult result = recorder->finish();
-    EXPECT_EQ(result.file, folder_ + "/" + name);
+    EXPECT_EQ(result.file, folder_.file(name));
     const Process process = read(result.file);
     EXPECT_TRUE(process.complete);
     EXPECT_EQ(process.lost, 0U);
@@ -90,24 +85,18 @@ TEST_F(RecordingTest, AFileThatCannotBeWrittenIsRefusedAndNamed) {
 }
 
 TEST_F(RecordingTest, AFileThatMayNotGrowDoesNotEndTheProgram) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  const auto record_nothing = [&] {
     constexpr rlimit kNothing{0, RLIM_INFINITY};
-    if (setrlimit(RLIMIT_FSIZE, &kNothing) != 0) _exit(1);
+    if (setrlimit(RLIMIT_FSIZE, &kNothing) != 0) return 1;
     Recorder* const recorder = begin_recording(settings("run.json"));
-    _exit(recorder != nullptr && recorder->finish().note.ends_with("(File too large)") ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return recorder != nullptr && recorder->finish().note.ends_with("(File too large)") ? 0 : 1;
+  };
+  EXPECT_EQ(run_forked(record_nothing), 0);
 }
 
 // Its sender cannot know that the program is ending.
 TEST_F(RecordingTest, TheSignalThatComesTooLateDoesNotEndTheProgram) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  const auto end_twice = [&] {
     (void)std::atexit([] { raise(SIGUSR2); });  // after the recording's own
     (void)begin_recording(settings("run.json"))->finish();
     raise(SIGUSR2);
@@ -115,17 +104,11 @@ TEST_F(RecordingTest, TheSignalThatComesTooLateDoesNotEndTheProgram) {
     raise(SIGUSR2);
     (void)next->flush_now();
     const bool was_stopped = !next->is_recording();
-    const pid_t grandchild = fork();
-    if (grandchild == 0) _exit(raise(SIGUSR2));
-    int end = 0;
-    (void)waitpid(grandchild, &end, 0);
-    const bool is_the_parents = WIFSIGNALED(end) && WTERMSIG(end) == SIGUSR2;
+    const bool is_the_parents = run_forked([] { return raise(SIGUSR2); }) == -SIGUSR2;
     std::exit(was_stopped && is_the_parents ? 0 : 1);  // NOLINT(concurrency-mt-unsafe)
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  EXPECT_TRUE(read(folder_ + "/run.json").complete);
+  };
+  EXPECT_EQ(run_forked(end_twice), 0);
+  EXPECT_TRUE(read(folder_.file("run.json")).complete);
 }
 
 TEST_F(RecordingTest, WhereNoThreadCanBeHadTheNameIsFreeAgain) {
@@ -139,59 +122,17 @@ TEST_F(RecordingTest, WhereNoThreadCanBeHadTheNameIsFreeAgain) {
   ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
   Recorder* const recorder = begin_recording(settings("run.json"));
   ASSERT_NE(recorder, nullptr);
-  EXPECT_EQ(recorder->finish().file, folder_ + "/run.json");
+  EXPECT_EQ(recorder->finish().file, folder_.file("run.json"));
 }
 
 TEST_F(RecordingTest, AProgramThatJustEndsHasACompleteFile) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  const auto record_and_end = [&] {
     Recorder* const recorder = begin_recording(settings("run.json"));
     recorder->write(allocation(*recorder, 1));
     std::exit(0);  // NOLINT(concurrency-mt-unsafe)
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  EXPECT_TRUE(read(folder_ + "/run.json").complete);
-}
-
-TEST_F(RecordingTest, AKilledProcessLeavesAFileThatOpensAndSaysThatItWasCut) {
-  const std::uint64_t seed = weir::testing::random_seed();
-  SCOPED_TRACE(weir::testing::seed_message(seed));
-  std::mt19937_64 random(seed);
-  for (const char* name : {"a.json", "b.pftrace", "c.json", "d.pftrace"}) {
-    int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      Recorder* const recorder = begin_recording(settings(name));
-      for (std::uint64_t id = 1;; ++id) {
-        recorder->write(allocation(*recorder, id));
-        if (id % 200 != 0) continue;
-        if (!recorder->flush_now() || write(ends[1], &id, sizeof id) != sizeof id) _exit(1);
-      }
-    }
-    close(ends[1]);
-    std::uint64_t flushed = 0;
-    std::uint64_t next = 0;
-    ASSERT_EQ(::read(ends[0], &flushed, sizeof flushed), 8);
-    const timespec moment{.tv_sec = 0, .tv_nsec = static_cast<long>(random() % 5'000'000)};
-    nanosleep(&moment, nullptr);  // this moment is random
-    kill(child, SIGKILL);
-    ASSERT_EQ(waitpid(child, nullptr, 0), child);
-    while (::read(ends[0], &next, sizeof next) == sizeof next) flushed = next;
-    close(ends[0]);
-    const Process process = read(folder_ + "/" + name);
-    EXPECT_FALSE(process.complete);
-    std::uint64_t last = 0;
-    for (const TimelineRecord& record : process.records) {
-      if (record.kind != TimelineKind::kAllocate) continue;
-      EXPECT_EQ(record.sequence, ++last);
-    }
-    EXPECT_GE(last, flushed) << name;
-  }
+  };
+  EXPECT_EQ(run_forked(record_and_end), 0);
+  EXPECT_TRUE(read(folder_.file("run.json")).complete);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "../../trainer/digits.hpp"
@@ -30,13 +29,9 @@ class UnwritableTimeline : public RecordedRuns {
  protected:
   void expect_refused(const std::string& name) const {
     SCOPED_TRACE(name);
-    const Finished run =
-        run_weir_train(run_with({kShort, {"--timeline", name, "--save", file("w")}}));
-    EXPECT_EQ(run.exit_code, 2);
-    EXPECT_EQ(run.out, "");
-    EXPECT_THAT(run.err,
-                AllOf(StartsWith("weir-train: --timeline='" + name + "' is not allowed: ")));
-    EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
+    weir::testing::expect_refused_in_one_line(
+        run_weir_train(run_with({kShort, {"--timeline", name, "--save", file("w")}})),
+        {"weir-train: --timeline='" + name + "' is not allowed: "});
     EXPECT_FALSE(std::filesystem::exists(file("w"))) << "it is refused before anything runs";
   }
 };
@@ -74,14 +69,6 @@ TEST_F(UnwritableTimeline, AVariableThatNamesNoPlaceCostsALineAndNothingElse) {
     EXPECT_EQ(read_file(file("w")), read_file(file("plain"))) << "the weights, bit for bit";
   }
   EXPECT_EQ(read_file(file("mine.json")), "{\"mine\": true}\n");
-}
-
-TEST_F(UnwritableTimeline, BatchesOfNoFileAreRefused) {
-  const Finished run = run_weir_train(run_with({kShort, {"--timeline-batches", "2:4"}}));
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(run.err,
-            "weir-train: --timeline-batches needs --timeline FILE or WEIR_TIMELINE (see weir-train "
-            "run --help)\n");
 }
 
 TEST_F(UnwritableTimeline, AFolderThatIsNotToBeWrittenToIsRefused) {

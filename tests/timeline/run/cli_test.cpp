@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "runs.hpp"
 #include "scheduler/device/stream.hpp"
@@ -142,26 +141,20 @@ TEST_P(TrainTimeline, SaysWhatTheRunSays) {
 INSTANTIATE_TEST_SUITE_P(Policies, TrainTimeline,
                          ::testing::Values("throttled", "unbounded", "barrier"));
 
-using EventSize = RecordedRuns;
+using TrainFiles = RecordedRuns;
 
-/// Bytes of an event, from the difference of a long and a short run, so that names do not count.
-/// The files are converted first: the recorder writes ten times a second, and a slow run writes too
-/// little each time to be compressed.
-TEST_F(EventSize, IsAtMostThirtyBytesInPerfettosFormat) {
-  const auto bytes_and_events = [&](const char* batches) {
-    const Finished run = run_weir_train(
-        run_with({{"--batches", batches, "--batch-size", "8", "--timeline", file("run.pftrace")}}));
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    const Finished done =
-        weir({"timeline", "convert", file("run.pftrace"), "-o", file("all.pftrace")});
+TEST_F(TrainFiles, ASnapshotAndAPageAreMade) {
+  const Finished run = run_weir_train(
+      run_with({{"--batches", "6", "--batch-size", "8", "--timeline", file("run.json")}}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  for (const Words& words :
+       {Words{"timeline", "convert", file("run.json"), "-o", file("run.pickle")},
+        Words{"timeline", "report", file("run.json"), "-o", file("run.html")}}) {
+    const Finished done = weir(words);
     EXPECT_EQ(done.exit_code, 0) << done.err;
-    return std::pair(std::filesystem::file_size(file("all.pftrace")),
-                     read_timeline(file("all.pftrace")).processes.at(0).records.size());
-  };
-  const auto [short_bytes, short_events] = bytes_and_events("10");
-  const auto [long_bytes, long_events] = bytes_and_events("60");
-  ASSERT_GT(long_events, short_events + 2000);
-  EXPECT_LE(long_bytes - short_bytes, 30 * (long_events - short_events));
+  }
+  EXPECT_THAT(read_file(file("run.pickle")), ::testing::StartsWith("\x80"));
+  EXPECT_THAT(read_file(file("run.html")), HasSubstr("</html>"));
 }
 
 using TrainWindow = RecordedRuns;

@@ -1,15 +1,11 @@
 // A recorder killed at any moment leaves a file with everything up to its last flush.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <csignal>
-#include <ctime>
 #include <random>
 
 #include "../../trainer/temporary_directory.hpp"
+#include "support/forked.hpp"
 #include "support/random_seed.hpp"
 #include "support/sanitized.hpp"
 #include "tools/timeline/files/read.hpp"
@@ -21,8 +17,8 @@ namespace {
 /// 201 in the three formats. With a sanitizer a few are enough.
 constexpr int kKills = WEIR_TEST_SANITIZED != 0 ? 4 : 67;
 
-/// Records frees of addresses 1, 2, ... and reports through `progress` which are in the file.
-[[noreturn]] void record_until_killed(const std::string& path, int progress) {
+/// Records frees of addresses 1, 2, ... and tells which are in the file.
+[[noreturn]] void record_until_killed(const std::string& path, const weir::testing::Telling& tell) {
   Recorder* const recorder = begin_recording({.file = {path, "test"}});
   if (recorder == nullptr) _exit(1);
   for (std::uint64_t id = 1;; ++id) {
@@ -30,29 +26,8 @@ constexpr int kKills = WEIR_TEST_SANITIZED != 0 ? 4 : 67;
         {.id = id, .bytes = 512, .sequence = id, .source = 1, .kind = TimelineKind::kFree});
     if (id % 500 != 0) continue;
     if (!recorder->flush_now()) _exit(1);
-    if (write(progress, &id, sizeof id) != sizeof id) _exit(1);
+    tell(id);
   }
-}
-
-/// Kills such a process at a random moment. Returns how far it had come.
-std::uint64_t kill_at_a_moment(const std::string& path, std::mt19937_64& random) {
-  std::array<int, 2> ends{};
-  EXPECT_EQ(pipe(ends.data()), 0);
-  const pid_t child = fork();
-  EXPECT_GE(child, 0);
-  if (child == 0) record_until_killed(path, ends[1]);
-  close(ends[1]);
-  std::uint64_t flushed = 0;
-  EXPECT_EQ(read(ends[0], &flushed, sizeof flushed), 8);
-  const timespec moment{.tv_sec = 0, .tv_nsec = static_cast<long>(random() % 10'000'000)};
-  nanosleep(&moment, nullptr);
-  EXPECT_EQ(kill(child, SIGKILL), 0);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status));
-  for (std::uint64_t next = 0; read(ends[0], &next, sizeof next) == sizeof next;) flushed = next;
-  close(ends[0]);
-  return flushed;
 }
 
 class KilledRecorder : public ::testing::TestWithParam<const char*> {};
@@ -65,7 +40,9 @@ TEST_P(KilledRecorder, LeavesAFileThatOpensWithEverythingUpToItsLastFlush) {
   for (int i = 0; i < kKills; ++i) {
     SCOPED_TRACE(i);
     const std::string path = folder.file(std::to_string(i) + GetParam());
-    const std::uint64_t flushed = kill_at_a_moment(path, random);
+    weir::testing::Forked child(
+        [&](const weir::testing::Telling& tell) { record_until_killed(path, tell); });
+    const std::uint64_t flushed = child.kill_at_a_moment(random);
     if (HasFailure()) return;
     const Timeline timeline = read_timeline(path);
     ASSERT_EQ(timeline.processes.size(), 1U);

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "../../trainer/child_process.hpp"
 #include "../../trainer/temporary_directory.hpp"
+#include "support/child_process.hpp"
 #include "tools/timeline/analysis/index.hpp"
 #include "tools/timeline/cupti/library.hpp"
 #include "tools/timeline/files/read.hpp"

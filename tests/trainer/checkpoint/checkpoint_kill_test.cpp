@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "allocator/base/error.hpp"
 #include "checkpoint_samples.hpp"
+#include "support/forked.hpp"
 #include "support/random_seed.hpp"
 #include "trainer/temporary_directory.hpp"
 
@@ -26,11 +26,9 @@ CheckpointHeader header_of_batch(std::uint64_t batch) {
 }
 
 /// Writes one checkpoint after another, all elements of which are the batch's number, from batch
-/// `begun` on, and a byte to `steps` before each section and after each file.
-[[noreturn]] void write_for_ever(const std::string& path, std::uint64_t begun, int steps) {
-  const auto tell = [steps] {
-    if (write(steps, "", 1) != 1) _exit(1);
-  };
+/// `begun` on, and tells of each section before it and of each file after it.
+[[noreturn]] void write_for_ever(const std::string& path, std::uint64_t begun,
+                                 const Telling& tell) {
   OutputFile file("--checkpoint", path, OutputFile::Beside::kOneName);
   for (std::uint64_t batch = begun;; ++batch) {
     write_checkpoint(file, header_of_batch(batch),
@@ -44,26 +42,10 @@ CheckpointHeader header_of_batch(std::uint64_t batch) {
 
 /// Starts a writer and kills it after so many of its steps, wherever it is by then.
 void write_until_killed(const std::string& path, std::uint64_t begun, int count) {
-  int steps[2];
-  ASSERT_EQ(pipe(steps), 0);
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    close(steps[0]);
-    try {
-      write_for_ever(path, begun, steps[1]);
-    } catch (...) {
-      _exit(1);
-    }
-  }
-  close(steps[1]);
-  char step = 0;
-  for (int i = 0; i < count; ++i) EXPECT_EQ(read(steps[0], &step, 1), 1);
-  kill(child, SIGKILL);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status));
-  close(steps[0]);
+  Forked child([&](const Telling& tell) { write_for_ever(path, begun, tell); });
+  for (int i = 0; i < count; ++i) EXPECT_TRUE(child.told());
+  child.send(SIGKILL);
+  EXPECT_EQ(child.wait(), -SIGKILL);
 }
 
 TEST(CheckpointKill, TheFileIsAlwaysWholeAndTheNextRunGoesOn) {
@@ -124,14 +106,9 @@ TEST(CheckpointKill, TheFileIsAlwaysWholeAndTheNextRunGoesOn) {
 
 TEST(CheckpointDisk, FullKeepsTheOldFileAndSaysSo) {
   const TemporaryDirectory directory;
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) fill_a_small_disk(directory.file(""));
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "a small disk cannot be mounted here";
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const int code = run_forked([&] { fill_a_small_disk(directory.file("")); });
+  if (code == 77) GTEST_SKIP() << "a small disk cannot be mounted here";
+  EXPECT_EQ(code, 0);
 }
 
 }  // namespace

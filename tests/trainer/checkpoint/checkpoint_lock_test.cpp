@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <filesystem>
 
 #include "allocator/base/error.hpp"
+#include "support/forked.hpp"
 #include "support/message_of.hpp"
 #include "trainer/temporary_directory.hpp"
 
@@ -62,40 +62,14 @@ TEST_F(CheckpointLocks, AreTheSameThroughALink) {
   expect_refused(refusal(path), path, me);
 }
 
-/// Starts a process that has the file and waits; kills it in the end.
-class OtherRun {
- public:
-  explicit OtherRun(const std::string& path) {
-    int ready[2];
-    EXPECT_EQ(pipe(ready), 0);
-    child_ = fork();
-    if (child_ == 0) {
-      const CheckpointLock lock("--checkpoint", path);
-      if (write(ready[1], "", 1) != 1) _exit(1);
-      for (;;) pause();
-    }
-    close(ready[1]);
-    char byte = 0;
-    EXPECT_EQ(read(ready[0], &byte, 1), 1) << "it ended";
-    close(ready[0]);
-  }
-  ~OtherRun() {
-    kill(child_, SIGKILL);
-    EXPECT_EQ(waitpid(child_, nullptr, 0), child_);
-  }
-  OtherRun(const OtherRun&) = delete;
-  OtherRun& operator=(const OtherRun&) = delete;
-
-  [[nodiscard]] std::string name() const { return "process " + std::to_string(child_) + " "; }
-
- private:
-  pid_t child_ = -1;
-};
-
 TEST_F(CheckpointLocks, OfAKilledRunAreReleased) {
   {
-    const OtherRun other(path);
-    expect_refused(refusal(path), path, "uses: " + other.name());
+    Forked other([&](const Telling& tell) {
+      const CheckpointLock lock("--checkpoint", path);
+      tell.and_wait();
+    });
+    ASSERT_TRUE(other.told());
+    expect_refused(refusal(path), path, "uses: process " + std::to_string(other.pid()) + " ");
   }
   EXPECT_TRUE(std::filesystem::exists(path + ".lock")) << "it could not remove it";
   const CheckpointLock next("--checkpoint", path);

@@ -6,15 +6,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "support/child_process.hpp"
 #include "support/file_size_limit.hpp"
 #include "support/joined_lines.hpp"
-#include "trainer/child_process.hpp"
 #include "trainer/digits.hpp"
 
 namespace weir::testing {
 namespace {
-
-using Words = std::vector<std::string>;
 
 Words joined(Words words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
@@ -27,16 +25,8 @@ Words predict_on(const DigitFiles& files, const Words& more = {}) {
   return joined({"predict", "--data", files.directory(), "--weights", files.path("weights")}, more);
 }
 
-/// Exit 2 and one line with all of these parts; nothing on standard output.
 void expect_refused(const Words& arguments, const Words& parts) {
-  const Finished child = run_weir_train(arguments);
-  EXPECT_EQ(child.exit_code, 2);
-  EXPECT_EQ(child.out, "");
-  EXPECT_EQ(std::ranges::count(child.err, '\n'), 1) << child.err;
-  EXPECT_TRUE(child.err.starts_with("weir-train: ")) << child.err;
-  for (const std::string& part : parts) {
-    EXPECT_NE(child.err.find(part), std::string::npos) << part << " is missing: " << child.err;
-  }
+  expect_refused_in_one_line(run_weir_train(arguments), parts);
 }
 
 nlohmann::json figures_at(const std::string& path) {
@@ -56,17 +46,13 @@ TEST(CliData, PredictAgreesWithTheAccuracyOfTheRunThatSavedTheWeights) {
                            "model=100 -> 256 -> 128 -> 10"}) {
     EXPECT_NE(run.err.find(part), std::string::npos) << part << " is missing: " << run.err;
   }
-  for (const char* policy : {"throttled", "backstop", "unbounded", "barrier"}) {
-    const Finished child = run_weir_train(
-        predict_on(files, {"--policy", policy, "--json", files.path("predict.json")}));
-    EXPECT_EQ(child.exit_code, 0) << child.err;
-    const auto predicted = figures_at(files.path("predict.json"));
-    EXPECT_EQ(predicted["test_accuracy"], trained["test_accuracy"]);
-    const std::string row = "% of 201 test images\n";
-    const std::size_t at = child.out.find(row);
-    ASSERT_NE(at, std::string::npos) << child.out;
-    EXPECT_NE(run.out.find(child.out.substr(at - 4, 4) + row), std::string::npos) << run.out;
-  }
+  const Finished child = run_weir_train(predict_on(files, {"--json", files.path("predict.json")}));
+  EXPECT_EQ(child.exit_code, 0) << child.err;
+  EXPECT_EQ(figures_at(files.path("predict.json"))["test_accuracy"], trained["test_accuracy"]);
+  const std::string row = "% of 201 test images\n";
+  const std::size_t at = child.out.find(row);
+  ASSERT_NE(at, std::string::npos) << child.out;
+  EXPECT_NE(run.out.find(child.out.substr(at - 4, 4) + row), std::string::npos) << run.out;
   expect_refused(
       predict_on(files, {"--json", files.path("weights")}),
       {"--json='" + files.path("weights") + "'", "a different file from that of --weights"});
@@ -114,87 +100,22 @@ TEST(CliData, BatchesCutTrainingShortOrMakeItLonger) {
   }
 }
 
-TEST(CliData, FlagsThatDoNotGoTogetherAreRefused) {
-  const DigitFiles files;
-  expect_refused({"run", "--epochs", "2"}, {"--epochs", "--data"});
-  expect_refused(run_on(files, {"--epochs", "2", "--batches", "3"}), {"--epochs", "--batches"});
-  expect_refused(run_on(files, {"--epochs", "0"}), {"--epochs='0'"});
-  expect_refused({"predict", "--data", files.directory()}, {"--weights"});
-  expect_refused({"predict", "--weights", files.path("w")}, {"--data"});
-  expect_refused(predict_on(files, {"--epochs", "1"}), {"--epochs"});
-  expect_refused({"compare", "--data", files.directory()}, {"--data"});
-  std::filesystem::create_directory(files.path("sub"));
-  expect_refused(run_on(files, {"--save", files.path("out"), "--json", files.path("sub/../out")}),
-                 {"--save", files.path("out"), "--json"});
-}
-
-TEST(CliData, ABadFileIsNamedWithItsOffsetAndWhatWasExpectedAndFound) {
-  const std::string images = idx_images(digit_set()->train);
-  LabelledImages mislabelled = digit_set()->test;
-  mislabelled.labels[5] = 200;
-  LabelledImages fewer = digit_set()->train;
-  fewer.count = 600;
-  struct Case {
-    const char* file;
-    std::string contents;
-    Words parts;
-  };
-  const std::vector<Case> cases{
-      {kTrainImages, images.substr(0, 5000), {"at offset 5000", "60316 bytes", "end of the file"}},
-      {kTrainImages, images + "x", {"at offset 60316", "end of the file", "1 more byte"}},
-      {kTrainLabels, images, {"at offset 0", "0x00000801", "0x00000803"}},
-      {kTrainLabels, idx_labels(fewer), {"at offset 4", "603 labels", "found 600"}},
-      {kTestLabels, idx_labels(mislabelled), {"at offset 13", "from 0 to 9", "found 200"}}};
-  for (const Case& bad : cases) {
-    SCOPED_TRACE(bad.file);
-    const DigitFiles files;
-    write_file(files.path(bad.file), bad.contents);
-    expect_refused(run_on(files), joined(bad.parts, {"--data", files.path(bad.file)}));
-  }
-}
-
-TEST(CliData, AMissingFileOrDirectoryIsNamed) {
+TEST(CliData, AMissingFileIsNamed) {
   const DigitFiles files;
   std::filesystem::remove(files.path(kTestImages));
-  expect_refused(run_on(files), {files.path(kTestImages), "no such file"});
-  expect_refused({"run", "--data", files.path("none")}, {files.path("none"), "directory"});
-  expect_refused({"run", "--data", files.path(kTestLabels)}, {"directory"});
+  expect_refused(run_on(files), {"--data", files.path(kTestImages), "no such file"});
 }
 
 TEST(CliData, BadWeightsAreRefused) {
   const DigitFiles files;
   const std::string weights = files.path("weights");
   expect_refused(predict_on(files), {"--weights", weights, "cannot be read"});
-  ASSERT_EQ(run_weir_train(run_on(files, {"--batches", "1", "--save", weights})).exit_code, 0);
-  const std::string good = read_file(weights);
-  write_file(weights, good.substr(0, 1000));
-  expect_refused(predict_on(files), {weights, "at offset 1000", "expected", "end of the file"});
-  std::string damaged = good;
-  damaged[1000] ^= '\1';
-  write_file(weights, damaged);
-  expect_refused(predict_on(files), {weights, "checksum", "damaged"});
-  write_file(weights, "not weights at all");
-  expect_refused(predict_on(files), {weights, "at offset 0", "a weights file"});
   // Those of the d2l model: 512 inputs, while the images have 100 pixels.
   ASSERT_EQ(
       run_weir_train({"run", "--batches", "1", "--batch-size", "1", "--save", weights}).exit_code,
       0);
   expect_refused(predict_on(files),
                  {weights, "expected weights for 100 pixels", "found 512 -> 2048 -> 512 -> 1"});
-}
-
-TEST(CliData, WeightsOfFewerClassesAreRefusedAtTheLabelThatTheyLack) {
-  DataSet two{.train = draw_digits(40, 1), .test = draw_digits(20, 2), .classes = 2};
-  for (LabelledImages* images : {&two.train, &two.test}) {
-    for (std::uint8_t& label : images->labels) label %= 2;
-  }
-  const DigitFiles files;
-  const DigitFiles other(two);
-  ASSERT_EQ(
-      run_weir_train(run_on(other, {"--batches", "1", "--save", files.path("weights")})).exit_code,
-      0);
-  expect_refused(predict_on(files), {files.path(kTestLabels), "at offset 10", "from 0 to 1",
-                                     "100 -> 256 -> 128 -> 2", "found 2"});
 }
 
 TEST(CliData, AFullDiskKeepsTheOldWeightsAndTheFiguresAreNotLost) {
@@ -217,12 +138,6 @@ TEST(CliData, AFullDiskKeepsTheOldWeightsAndTheFiguresAreNotLost) {
   EXPECT_EQ(entries, 6) << "four files of data, the weights and the figures";
 }
 
-TEST(CliData, APathThatCannotBeSavedToIsRefusedBeforeTraining) {
-  const DigitFiles files;
-  expect_refused(run_on(files, {"--save", files.path("none/weights")}),
-                 {"--save='" + files.path("none/weights") + "'"});
-}
-
 TEST(CliData, OutOfMemoryExits3AndSavesNothing) {
   const DigitFiles files;
   write_file(files.path("weights"), "weights of yesterday");
@@ -238,13 +153,6 @@ TEST(CliData, OutOfMemoryExits3AndSavesNothing) {
   const Finished predicted = run_weir_train(predict_on(files, {"--budget", "64KiB"}));
   EXPECT_EQ(predicted.exit_code, 3);
   EXPECT_NE(predicted.out.find("out of memory in test batch 1"), std::string::npos);
-}
-
-TEST(CliData, ALossThatIsNanPrintsNoSign) {
-  const DigitFiles files;
-  const Finished child = run_weir_train(run_on(files, {"--lr", "1e30"}));
-  EXPECT_EQ(child.exit_code, 1) << child.err;
-  EXPECT_NE(child.out.find("mean loss             nan\n"), std::string::npos) << child.out;
 }
 
 TEST(CliData, CompareExits3WhenEveryPolicyRanOut) {

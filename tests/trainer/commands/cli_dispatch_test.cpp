@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "support/child_process.hpp"
 #include "support/joined_lines.hpp"
-#include "trainer/child_process.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
@@ -37,33 +36,6 @@ TEST(CliDispatch, PrintsItsTablesAndWritesTheSameFigures) {
   for (const auto& c : j["cases"]) EXPECT_EQ(c["rounds"], 2);
   EXPECT_EQ(j["settings"].size(), 7U);
   EXPECT_EQ(j["settings"]["frontend"], (nlohmann::json{{"value", "1"}, {"source", "--frontend"}}));
-}
-
-TEST(CliDispatch, RefusesBadValuesInOneLineAndKeepsTheOldFile) {
-  const TemporaryDirectory directory;
-  const std::string json = directory.file("figures.json");
-  write_file(json, "figures of yesterday");
-  const std::vector<std::pair<const char*, const char*>> bad{{"--operations", "1"},
-                                                             {"--operations", "1000001"},
-                                                             {"--rounds", "0"},
-                                                             {"--elements-large", "many"},
-                                                             {"--elements-large", "100000001"},
-                                                             {"--elements-small", "-1"},
-                                                             {"--frontend", "0"},
-                                                             {"--frontend", "50us"},
-                                                             {"--matrix", "4097"},
-                                                             {"--device", "tpu"}};
-  for (const auto& [flag, value] : bad) {
-    SCOPED_TRACE(std::string(flag) + " " + value);
-    const Finished end = run_weir_train({"dispatch", flag, value, "--json", json});
-    EXPECT_EQ(end.exit_code, 2);
-    EXPECT_EQ(end.out, "");
-    EXPECT_EQ(std::ranges::count(end.err, '\n'), 1) << end.err;
-    EXPECT_TRUE(
-        end.err.starts_with("weir-train: " + std::string(flag) + "='" + value + "' is not allowed"))
-        << end.err;
-  }
-  EXPECT_EQ(read_file(json), "figures of yesterday");
 }
 
 TEST(CliDispatch, EndsWithTheFiguresSoFarWhenInterrupted) {

@@ -6,8 +6,8 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "support/child_process.hpp"
 #include "tools/program/table.hpp"
-#include "trainer/child_process.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/child_process.hpp"
 #include "support/joined_lines.hpp"
-#include "trainer/child_process.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
@@ -20,12 +20,8 @@ struct CliWithoutDriver : ::testing::Test {
 };
 
 TEST_F(CliWithoutDriver, RefusesAGpuInOneLine) {
-  const Finished child = run("cuda");
-  EXPECT_EQ(child.exit_code, 2);
-  EXPECT_EQ(child.out, "");
-  EXPECT_EQ(child.err,
-            "weir-train: device cuda:0: there is no NVIDIA driver (libcuda.so.1): install one, or "
-            "use the device cpu\n");
+  expect_refused_in_one_line(run("cuda"),
+                             {"device cuda:0: there is no NVIDIA driver (libcuda.so.1)"});
 }
 
 TEST_F(CliWithoutDriver, TakesTheCpuWhereItMayChooseAndSaysWhy) {

@@ -7,8 +7,8 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "support/child_process.hpp"
 #include "support/joined_lines.hpp"
-#include "trainer/child_process.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
@@ -59,17 +59,6 @@ TEST(CliOutput, AnOldAllocationLogStaysUntilTrainingBegins) {
     EXPECT_TRUE(read_file(directory.file("log")) == before) << child.err;
   }
   EXPECT_EQ(directory.entries(), 1U);
-}
-
-TEST(CliOutput, FilesThatAreOneAreRefused) {
-  const TemporaryDirectory directory;
-  const std::string file = directory.file("a");
-  const Finished child = run_weir_train({"run", "--save", file, "--json", directory.file("./a")});
-  EXPECT_EQ(child.exit_code, 2);
-  EXPECT_EQ(
-      child.err,
-      "weir-train: --save='" + file +
-          "' is not allowed: a different file from that of --json (see weir-train run --help)\n");
 }
 
 TEST(CliOutput, JsonToStandardOutputFollowsTheTable) {
@@ -137,16 +126,6 @@ TEST(CliOutput, AStandardOutputThatIsClosedIsAnErrorAndCostsNoFile) {
   }
   EXPECT_TRUE(std::filesystem::is_symlink(directory.file("stdout")));
   EXPECT_EQ(directory.entries(), 1U);
-}
-
-TEST(CliOutput, HelpThatCannotBePrintedIsAnError) {
-  const std::vector<std::vector<std::string>> asked{{"--help"}, {"--version"}, {"run", "--help"}};
-  for (const auto& words : asked) {
-    const Finished child = ChildProcess(words, {.stdout_path = "/dev/full"}).wait();
-    EXPECT_EQ(child.exit_code, 1);
-    EXPECT_EQ(child.err,
-              "weir-train: standard output cannot be written (No space left on device)\n");
-  }
 }
 
 TEST(CliOutput, AVariableWithAMistakeInItsNameIsNamedWithTheNearest) {

@@ -3,10 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
+#include "support/child_process.hpp"
 #include "support/joined_lines.hpp"
-#include "trainer/child_process.hpp"
 
 namespace weir::testing {
 namespace {
@@ -16,12 +14,6 @@ const std::vector<std::string> kRun{"run", "--batches", "2", "--batch-size", "4"
 std::vector<std::string> run_on(std::vector<std::string> flags) {
   flags.insert(flags.begin(), kRun.begin(), kRun.end());
   return flags;
-}
-
-void expect_refused(const Finished& child, const std::string& line) {
-  EXPECT_EQ(child.exit_code, 2);
-  EXPECT_EQ(child.out, "");
-  EXPECT_EQ(child.err, "weir-train: " + line + "\n");
 }
 
 TEST(StandinCli, TakesTheGpuWhereOneAnswersAndSaysSo) {
@@ -59,30 +51,17 @@ TEST(StandinCli, SaysHowMuchHostMemoryTheWideNetworkPinnedAndNothingOfCopiesThat
   EXPECT_EQ(child.out.find("copies hidden"), std::string::npos) << child.out;
 }
 
-TEST(StandinCli, RefusesADriverThatIsTooOld) {
-  const Finished child =
-      run_weir_train(run_on({"--device", "cuda"}), {{"WEIR_STANDIN_DRIVER_VERSION", "11080"}});
-  EXPECT_EQ(child.exit_code, 2);
-  EXPECT_EQ(std::ranges::count(child.err, '\n'), 1) << child.err;
-  EXPECT_NE(
-      child.err.find("the NVIDIA driver is too old: it serves CUDA 11.8, and this build needs"),
-      std::string::npos)
-      << child.err;
-}
-
-TEST(StandinCli, RefusesAGpuThatDoesNotExist) {
-  expect_refused(run_weir_train(run_on({"--device", "cuda:3"})),
-                 "device cuda:3 does not exist: the one GPU here is cuda:0");
-  expect_refused(run_weir_train(run_on({"--device", "cuda"}), {{"WEIR_STANDIN_DEVICES", "0"}}),
-                 "device cuda:0: the driver sees no GPU: plug one in, or use the device cpu");
-}
-
-TEST(StandinCli, RefusesABudgetThatTheGpuDoesNotHave) {
-  const Finished child = run_weir_train(run_on({"--device", "cuda", "--budget", "2GiB"}),
-                                        {{"WEIR_STANDIN_MEMORY", "1G"}});
-  EXPECT_EQ(child.exit_code, 2);
-  EXPECT_EQ(std::ranges::count(child.err, '\n'), 1) << child.err;
-  EXPECT_NE(child.err.find("at most the device's memory, 1 GiB"), std::string::npos) << child.err;
+TEST(StandinCli, RefusesADeviceThatCannotServeIt) {
+  const auto expect_refused = [](const Words& flags, const Variables& standin, const Words& parts) {
+    expect_refused_in_one_line(run_weir_train(run_on(flags), standin), parts);
+  };
+  expect_refused({"--device", "cuda"}, {{"WEIR_STANDIN_DRIVER_VERSION", "11080"}},
+                 {"the NVIDIA driver is too old", "CUDA 11.8"});
+  expect_refused({"--device", "cuda:3"}, {}, {"device cuda:3 does not exist", "cuda:0"});
+  expect_refused({"--device", "cuda"}, {{"WEIR_STANDIN_DEVICES", "0"}},
+                 {"device cuda:0: the driver sees no GPU", "device cpu"});
+  expect_refused({"--device", "cuda", "--budget", "2GiB"}, {{"WEIR_STANDIN_MEMORY", "1G"}},
+                 {"at most the device's memory, 1 GiB"});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/child_process.hpp"
 #include "support/xml.hpp"
 #include "trainer/jobs.hpp"
 
@@ -48,14 +49,6 @@ std::vector<MemoryCurve> curves() {
           {"throttled", {{0, 0}, {1e6, 2 * kMiB}, {9e6, 2 * kMiB}}}};
 }
 
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++count;
-  }
-  return count;
-}
-
 TEST(ComparePicture, NamesPeakSpeedAndOutcomeOfEachCurve) {
   const std::string svg = comparison_svg(settings_of(), comparison_of(), curves());
   EXPECT_EQ(testing::xml_fault(svg), "");
@@ -65,8 +58,9 @@ TEST(ComparePicture, NamesPeakSpeedAndOutcomeOfEachCurve) {
     EXPECT_THAT(svg, HasSubstr(">" + std::string(words) + "</text>"));
     EXPECT_THAT(svg, HasSubstr("<g><title>" + std::string(words))) << "where a mouse points at it";
   }
-  EXPECT_EQ(count_of(svg, ">budget<"), 2U);
-  EXPECT_EQ(count_of(svg, "fill=\"none\""), 5U) << "the reference is in the upper plot alone";
+  EXPECT_EQ(testing::occurrences(svg, ">budget<"), 2);
+  EXPECT_EQ(testing::occurrences(svg, "fill=\"none\""), 5)
+      << "the reference is in the upper plot alone";
 }
 
 TEST(ComparePicture, ARunThatRanOutOrDivergedHasNoSpeed) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "../child_process.hpp"
+#include "support/child_process.hpp"
 #include "support/sanitized.hpp"
 
 namespace weir::testing {

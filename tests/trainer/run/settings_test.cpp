@@ -185,31 +185,6 @@ TEST(TrainSettings, MoreMemoryThanTheDeviceHasNamesItsSource) {
   EXPECT_TRUE(message.starts_with("--device-memory='1024TiB' is not allowed: at most ")) << message;
 }
 
-TEST(TrainSettings, ABadValueIsRefusedWithVariableAndValue) {
-  for (const auto& [variable, value] :
-       {std::pair{"WEIR_BUDGET", "lots"}, std::pair{"WEIR_POLICY", "fast"},
-        std::pair{"WEIR_POOL", "big"}, std::pair{"WEIR_RUN_AHEAD", "0"},
-        std::pair{"WEIR_POOL_LINEAR_CUTOFF", "35"},
-        std::pair{"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "19"}}) {
-    const std::string message = message_of<UsageError>([&, name = variable, text = value] {
-      (void)TrainSettings::from_environment(environment_of({{name, text}}));
-    });
-    EXPECT_NE(message.find(variable), std::string::npos) << message;
-    EXPECT_NE(message.find(value), std::string::npos) << message;
-  }
-}
-
-TEST(TrainSettings, BudgetAboveTheDeviceNamesItsSource) {
-  TrainSettings settings;
-  settings.device_memory.value = mib(64);
-  settings.pool.budget = {{.bytes = mib(65)}, "WEIR_BUDGET"};
-  const std::string message = message_of<UsageError>([&] { settings.validate(); });
-  EXPECT_NE(message.find("WEIR_BUDGET"), std::string::npos) << message;
-  EXPECT_NE(message.find("64 MiB"), std::string::npos) << message;
-  settings.pool.budget.value = {.bytes = mib(64)};
-  EXPECT_NO_THROW(settings.validate());
-}
-
 TEST(TrainSettings, RatesAreTakenOnlyIfAFloatHoldsThem) {
   EXPECT_EQ(parse_rate("--lr", "0.005"), 0.005);
   for (const char* text : {"0", "-1", "nan", "inf", "abc", "", "1e300", "1e-300", "0.1x"}) {

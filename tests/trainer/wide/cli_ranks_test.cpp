@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -14,9 +13,8 @@
 namespace weir::testing {
 namespace {
 
-using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 using nlohmann::json;
+using ::testing::HasSubstr;
 
 /// A small network on the cpu, with these flags instead of or beside its own.
 Words wide(const Words& more) {
@@ -31,18 +29,11 @@ Words wide(const Words& more) {
   return all;
 }
 
-std::ptrdiff_t count(const std::string& text, const std::string& part) {
-  std::ptrdiff_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++found;
-  }
-  return found;
-}
-
 /// How many refusals there are. mpirun may interrupt a rank whose neighbour has ended, and it says
 /// so.
 std::ptrdiff_t refusals(const std::string& err) {
-  return count("\n" + err, "\nweir") - count(err, "weir-train: stopping after the submitted work");
+  return occurrences("\n" + err, "\nweir") -
+         occurrences(err, "weir-train: stopping after the submitted work");
 }
 
 void expect_near(const json& found, const json& expected) {
@@ -62,9 +53,9 @@ class CliRanks : public ByMpi {
     words.insert(words.end(), {"--json", directory.file("figures.json")});
     const Finished finished = run_ranks(ranks, words);
     EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    EXPECT_EQ(count(finished.err, "settings: "), 1) << "one rank speaks\n" << finished.err;
-    EXPECT_EQ(count(finished.err, "batch 5, time "), 1) << finished.err;
-    EXPECT_EQ(count(finished.out, "precision@1, test"), 1) << finished.out;
+    EXPECT_EQ(occurrences(finished.err, "settings: "), 1) << "one rank speaks\n" << finished.err;
+    EXPECT_EQ(occurrences(finished.err, "batch 5, time "), 1) << finished.err;
+    EXPECT_EQ(occurrences(finished.out, "precision@1, test"), 1) << finished.out;
     return json::parse(read_file(directory.file("figures.json")));
   }
 };
@@ -116,9 +107,7 @@ TEST_P(CliRanks, ThatCannotBeginEndAllWithOneLine) {
       if (words.size() > 2) words.insert(words.end(), {":", "-n", "1"});
       words.insert(words.end(), flags.begin(), flags.end());
     }
-    const auto begin = std::chrono::steady_clock::now();
     const Finished finished = start_mpirun(GetParam(), words).wait();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
     EXPECT_EQ(finished.exit_code, 2);
     EXPECT_EQ(refusals(finished.err), 1) << finished.err;
     EXPECT_THAT(finished.err, HasSubstr("weir-train: " + line));
@@ -167,14 +156,6 @@ TEST(CliRanksByMpich, RefuseWhatTheyCannotShare) {
   expect_refused("4", {"--parallel", "model", "--outputs", "1500"},
                  "--parallel model needs an input and an output for each of the 4 ranks: this "
                  "network has 500 and 3");
-  expect_refused("2", {"--parallel", "model", "--checkpoint", "/tmp/never"},
-                 "--checkpoint does not work with --parallel model");
-  expect_refused("2", {"--parallel", "model", "--bucket", "1MiB"},
-                 "--bucket needs --parallel data");
-  expect_refused("2", {"--parallel", "data", "--bucket", "0"}, "--bucket='0' is not allowed");
-  expect_refused("2", {"--parallel", "data", "--first-layer", "cpu"},
-                 "--first-layer does not work with --parallel: give one of them");
-  expect_refused("2", {"--parallel", "both"}, "--parallel='both' is not allowed: data or model");
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, CliRanks, ::testing::Values(kOpenMpi, kMpich), engine_name);

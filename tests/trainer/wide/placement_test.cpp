@@ -100,10 +100,6 @@ TEST(WidePlacement, RefusesWhatCannotWork) {
     change(settings);
     return message_of<UsageError>([&] { settings.settle(); });
   };
-  EXPECT_EQ(refused([](WideSettings& s) {
-              s.first_layer_budget = {BudgetRequest{.bytes = mib(1)}, "--first-layer-budget"};
-            }),
-            "--first-layer-budget needs --first-layer cpu");
   const TemporaryDirectory directory;
   EXPECT_EQ(refused([&](WideSettings& s) {
               s.first_layer = {LayerPlace::kCpu, "--first-layer"};
@@ -117,8 +113,6 @@ TEST(WidePlacement, RefusesWhatCannotWork) {
         s.first_layer_budget = {BudgetRequest{.bytes = gib(1'000'000)}, "--first-layer-budget"};
       }).find("--first-layer-budget"),
       std::string::npos);
-  EXPECT_EQ(message_of<UsageError>([] { (void)parse_name<LayerPlace>("--first-layer", "gpu"); }),
-            "--first-layer='gpu' is not allowed: device or cpu");
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "../child_process.hpp"
 #include "shared_results.hpp"
+#include "support/child_process.hpp"
 #include "trainer/ranks/socket.hpp"
 
 namespace weir::testing {

@@ -33,23 +33,6 @@ TEST(WideTraining, LearnsFromItsRows) {
   EXPECT_EQ(run.run.test_images, 32U);
 }
 
-TEST(WideTraining, GivesTheSameWeightsUnderEveryPolicy) {
-  const WideSettings settings = tiny_wide();
-  const WideResult expected = train_to_weights(settings);
-  for (const Policy policy : kAllPolicies) {
-    for (const std::uint64_t readers : {1U, 3U}) {
-      SCOPED_TRACE(to_string(policy));
-      WideSettings one = settings;
-      one.readers = readers;
-      const WideResult run = train_with(one, policy, mib(64));
-      ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
-      EXPECT_EQ(run.run.weights, expected.run.weights);
-      EXPECT_EQ(run.run.test_accuracy, expected.run.test_accuracy);
-      EXPECT_EQ(run.run.mean_loss, expected.run.mean_loss);
-    }
-  }
-}
-
 TEST(WideTraining, FinishesThrottledWithTwoBatchesWhereUnboundedRunsOut) {
   WideSettings settings = large_batches();
   const WideMemory memory = memory_of(settings);

@@ -15,9 +15,9 @@ class Batches : public Inside {
     ASSERT_EQ(cuMemsetD8Async(block, 1, 1, stream), CUDA_SUCCESS);
     end_batch();
   }
-  static bool somebody_asks_again() {
+  static void await_another_question() {
     const std::uint64_t before = weir_standin_calls("cuEventQuery");
-    return eventually([&] { return weir_standin_calls("cuEventQuery") > before + 20; });
+    wait_until([&] { return weir_standin_calls("cuEventQuery") > before + 20; });
   }
 };
 
@@ -38,7 +38,7 @@ TEST_F(Batches, ThrottledHoldsTheThirdBack) {
     admitted = true;
     end_batch();
   });
-  EXPECT_TRUE(somebody_asks_again());
+  await_another_question();
   EXPECT_FALSE(admitted);
   weir_standin_release(stream);
   other.join();
@@ -68,7 +68,7 @@ TEST_F(Batches, AThreadWithoutAContextIsOnDevice0) {
     EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
     EXPECT_EQ(context, nullptr);
   });
-  EXPECT_TRUE(somebody_asks_again());
+  await_another_question();
   EXPECT_FALSE(admitted);
   release_all();
   other.join();
@@ -139,7 +139,7 @@ TEST_F(Batches, BarrierWaitsForTheDeviceAtTheEnd) {
     ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
     ended = true;
   });
-  EXPECT_TRUE(somebody_asks_again());
+  await_another_question();
   EXPECT_FALSE(ended);
   weir_standin_release(stream);
   other.join();

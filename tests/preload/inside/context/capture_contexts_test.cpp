@@ -147,7 +147,7 @@ TEST_F(CaptureOverContexts, AContextThatDoesNotJoinGoesOnAsBefore) {
   keep_busy(stream, block);
   free(block);
   weir_standin_release(stream);
-  EXPECT_TRUE(eventually([&] { return is_handed_out(block, kBytes); }));
+  wait_until([&] { return is_handed_out(block, kBytes); });
   EXPECT_NE(trim(1), Bytes{});
   EXPECT_TRUE(is_whole());
   CUgraph graph = nullptr;
@@ -458,7 +458,7 @@ TEST_F(CaptureOverContexts, HostFunctionsAreLeftToTheirGraphs) {
   ASSERT_EQ(cuGraphLaunch(launchable, origin_), CUDA_SUCCESS);
   EXPECT_EQ(cuGraphExecDestroy(launchable), CUDA_SUCCESS);
   weir_standin_release(origin_);
-  EXPECT_TRUE(eventually([&] { return runs == 4; }));
+  wait_until([&] { return runs == 4; });
 }
 
 /// A driver that does not report the end of a graph.

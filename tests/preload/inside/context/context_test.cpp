@@ -90,7 +90,7 @@ class Contexts : public Inside {
     keep_busy(make_stream(), allocate(kMib));
     ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
     std::thread other([ending] { EXPECT_EQ(cuCtxDestroy(ending), CUDA_SUCCESS); });
-    EXPECT_TRUE(eventually([] { return weir_standin_calls("cuCtxDestroy") != 0; }));
+    wait_until([] { return weir_standin_calls("cuCtxDestroy") != 0; });
     meanwhile();
     release_all();
     other.join();
@@ -194,7 +194,7 @@ TEST_F(Contexts, ADeviceWaitsForNoReleaseOfAnother) {
   weir_standin_clear_counters();
   std::thread other([] { release(0); });
   // One is ours, on a reference for the time of a query; the last waits for the work.
-  EXPECT_TRUE(eventually([] { return weir_standin_calls("cuDevicePrimaryCtxRelease") == 2; }));
+  wait_until([] { return weir_standin_calls("cuDevicePrimaryCtxRelease") == 2; });
   use_device(1);
   free(allocate(kMib));
   release(1);

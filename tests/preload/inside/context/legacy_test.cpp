@@ -37,10 +37,10 @@ class LegacyStream : public Inside {
     EXPECT_EQ(driver()->cuStreamCreate(&stream, CU_STREAM_DEFAULT), CUDA_SUCCESS);
     return stream;
   }
-  /// Whether work enqueued now ends although other streams are held.
-  [[nodiscard]] static bool goes_on(CUstream stream) {
+  /// Work enqueued now ends although other streams are held.
+  static void await_work_of(CUstream stream) {
     EXPECT_EQ(cuMemsetD8Async(allocate(kBytes), 3, kBytes, stream), CUDA_SUCCESS);
-    return eventually([&] { return cuStreamQuery(stream) == CUDA_SUCCESS; });
+    wait_until([&] { return cuStreamQuery(stream) == CUDA_SUCCESS; });
   }
   static void use(CUdeviceptr block, CUstream stream) {
     EXPECT_EQ(driver()->cuMemsetD8Async(block, 1, kBytes, stream), CUDA_SUCCESS);
@@ -70,7 +70,7 @@ TEST_F(LegacyStream, AFreeMakesNoBlockingStreamWaitForAnother) {
   keep_busy(busy, block);
   free(block);
   expect_fence();
-  EXPECT_TRUE(goes_on(other));
+  await_work_of(other);
   EXPECT_FALSE(is_handed_out(block, kBytes));
 }
 
@@ -82,7 +82,7 @@ TEST_F(LegacyStream, AFreeInItsOrderMakesNoBlockingStreamWaitForAnother) {
   keep_busy(busy, block);
   free(block, nullptr);
   expect_fence();
-  EXPECT_TRUE(goes_on(other));
+  await_work_of(other);
   EXPECT_FALSE(is_handed_out(block, kBytes));
 }
 
@@ -93,7 +93,7 @@ TEST_F(LegacyStream, AFreeBesideTheThreadsOwnDefaultStreamMakesNoStreamWait) {
   keep_busy(CU_STREAM_PER_THREAD, block);
   free(block);
   expect_fence();
-  EXPECT_TRUE(goes_on(other));
+  await_work_of(other);
   EXPECT_FALSE(is_handed_out(block, kBytes));
 }
 
@@ -106,7 +106,7 @@ TEST_F(LegacyStream, IsAwaitedBesideABusyBlockingStream) {
   free(block);
   arena().pool().poll();
   weir_standin_release(busy);
-  ASSERT_TRUE(eventually([&] { return weir_standin_pending(busy) <= 1; }));  // but for the event
+  wait_until([&] { return weir_standin_pending(busy) <= 1; });  // but for the event
   EXPECT_FALSE(is_handed_out(block, kBytes));
   EXPECT_TRUE(comes_back(block));
 }

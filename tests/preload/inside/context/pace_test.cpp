@@ -91,7 +91,7 @@ TEST_F(Pacing, QueuedWorkThatHoldsMemoryHoldsLaunchesBack) {
   const CUstream stream = queue_the_budget();
   weir_standin_clear_counters();
   std::thread releasing([&] {
-    EXPECT_TRUE(eventually([] { return weir_standin_calls("cuEventQuery") > 20; }));
+    wait_until([] { return weir_standin_calls("cuEventQuery") > 20; });
     weir_standin_release(stream);
   });
   launch(kOfAPoint, other);
@@ -117,7 +117,7 @@ class PacingBatches : public Pacing {
       const CUstream stream = queue_the_budget();
       weir_standin_clear_counters();
       std::thread releasing([&] {
-        EXPECT_TRUE(eventually([] { return weir_standin_calls("cuEventQuery") > 20; }));
+        wait_until([] { return weir_standin_calls("cuEventQuery") > 20; });
         weir_standin_release(stream);
       });
       for (int i = 0; i < kOfAPoint; ++i) ASSERT_EQ(enqueue(at, at + 1, other), CUDA_SUCCESS);
@@ -215,7 +215,7 @@ TEST_F(Pacing, WithRoomLeftTheRunAheadDecides) {
   const CUstream stream = queue_the_budget();
   weir_standin_clear_counters();
   std::thread releasing([&] {
-    EXPECT_TRUE(eventually([] { return weir_standin_calls("cuEventQuery") > 20; }));
+    wait_until([] { return weir_standin_calls("cuEventQuery") > 20; });
     weir_standin_release(stream);
   });
   // The first look records the fence of the frees, so the second is late for certain.

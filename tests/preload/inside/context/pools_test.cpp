@@ -435,7 +435,7 @@ TEST_P(PoolsOfOneDevice, OneWaitsForWhatAnotherFreed) {
   ASSERT_NO_FATAL_FAILURE(change_pool());
   Arena& here = arena();
   std::thread other([this, &here] {
-    EXPECT_TRUE(eventually([&] { return here.statistics().waits != 0; }));
+    wait_until([&] { return here.statistics().waits != 0; });
     release();
   });
   CUdeviceptr pointer = 0;

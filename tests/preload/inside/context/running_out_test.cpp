@@ -22,7 +22,7 @@ class RunningOutInside : public Inside {
   static void release_meanwhile(CUstream stream, const std::function<void()>& call) {
     Arena& here = arena();
     std::thread other([&] {
-      EXPECT_TRUE(eventually([&] { return here.statistics().waits != 0; }));
+      wait_until([&] { return here.statistics().waits != 0; });
       weir_standin_release(stream);
     });
     call();

@@ -104,7 +104,7 @@ TEST_F(Counted, TheDevicesQueuedWorkMakesRoomForThem) {
   free(block);
   std::thread other([&] {
     // The trim asks for its fence once, and waiters then ask repeatedly.
-    EXPECT_TRUE(eventually([] { return weir_standin_calls("cuEventQuery") > 20; }));
+    wait_until([] { return weir_standin_calls("cuEventQuery") > 20; });
     weir_standin_release(stream);
   });
   const CUmemAllocationProp properties = on_device();
@@ -294,7 +294,7 @@ TEST_F(Counted, CodeOfALongLoadsNeighboursBeforeItEnds) {
     ASSERT_NO_FATAL_FAILURE(use_device(0));
     (void)load_module();
   });
-  EXPECT_TRUE(eventually([] { return weir_standin_used(0) == kMib; }));
+  wait_until([] { return weir_standin_used(0) == kMib; });
   weir_standin_set_loads_meet(0);  // the one that waits goes on to do so
   std::vector<CUmodule> modules;
   for (std::size_t i = 0; i < Loads::kMostEnded; ++i) modules.push_back(load_module());

@@ -1,14 +1,12 @@
 // Handles for other processes: another process gets by one what it would get without Weir. It is
 // this program again, with the same test and the handle in its environment.
 
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "tests/preload/inside/inside.hpp"
+#include "tests/support/child_process.hpp"
 #include "tests/support/log_capture.hpp"
 
 namespace weir::preload::testing {
@@ -42,23 +40,9 @@ class Ipc : public Inside {
   /// Runs the same test in another process, which finds the handle. Returns its exit code.
   static int run_elsewhere(const CUipcMemHandle& handle, std::size_t size) {
     const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::string filter =
-        std::string("--gtest_filter=") + info->test_suite_name() + "." + info->name();
-    std::string program = "/proc/self/exe";
-    std::array<char*, 3> words{program.data(), filter.data(), nullptr};
-    std::vector<std::string> variables{std::string(kHandle) + "=" + to_text(handle),
-                                       std::string(kSize) + "=" + std::to_string(size)};
-    for (char** each = environ; *each != nullptr; ++each) variables.emplace_back(*each);
-    std::vector<char*> lines;
-    for (std::string& variable : variables) lines.push_back(variable.data());
-    lines.push_back(nullptr);
-    pid_t child = 0;
-    if (posix_spawn(&child, program.c_str(), nullptr, nullptr, words.data(), lines.data()) != 0) {
-      return -1;
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return weir::testing::run_this_program(
+        {std::string("--gtest_filter=") + info->test_suite_name() + "." + info->name()},
+        {{kHandle, to_text(handle)}, {kSize, std::to_string(size)}});
   }
   /// Whether this is the other process. If so, it has checked that all of the allocation contains
   /// 7, and has set it to 8.

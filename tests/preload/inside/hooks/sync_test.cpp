@@ -121,7 +121,7 @@ TEST_F(Sync, AFreeWaitsForTheDeviceWhereItIsToldTo) {
     free(block);
     freed = true;
   });
-  EXPECT_TRUE(eventually([] { return weir_standin_calls("cuCtxSynchronize") == 1; }));
+  wait_until([] { return weir_standin_calls("cuCtxSynchronize") == 1; });
   EXPECT_FALSE(freed);
   weir_standin_release(stream);
   other.join();

@@ -1,11 +1,9 @@
 // A child of fork: its calls go to the driver, which fails them.
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 
 #include "tests/preload/inside/inside.hpp"
+#include "tests/support/forked.hpp"
 
 namespace weir::preload::testing {
 namespace {
@@ -41,13 +39,7 @@ TEST_F(Fork, TheChildPassesEverythingToTheDriver) {
     while (!stop) free(allocate(kMib));
   });
   for (int i = 0; i < 10; ++i) {
-    const pid_t child = fork();
-    if (child == 0) _exit(in_child(block));
-    ASSERT_GT(child, 0);
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFEXITED(status));
-    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_EQ(weir::testing::run_forked([&] { return in_child(block); }), 0);
   }
   stop = true;
   other.join();

@@ -98,10 +98,10 @@ TEST_F(SetBudget, WhatWorkStillUsesGoesBackOnceTheDeviceIsDoneWithIt) {
   release_all();
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   // As the thread that publishes does.
-  EXPECT_TRUE(eventually([] {
+  wait_until([] {
     Process::get()->keep_budget(arena().account());
     return weir_standin_used(0) == 0;
-  }));
+  });
 }
 
 TEST_F(SetBudget, RaisingItLetsWhatFailedSucceed) {
@@ -127,7 +127,7 @@ TEST_F(SetBudget, RaisingItLetsOneThatWaitsSucceed) {
     EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
     code = try_allocate(8 * kMib);
   });
-  EXPECT_TRUE(eventually([&] { return here.pool().statistics().waits != 0; }));
+  wait_until([&] { return here.pool().statistics().waits != 0; });
   EXPECT_EQ(Process::get()->set_budget(account, mib(32), "a test").after, mib(32));
   waiter.join();  // the device has come nowhere
   EXPECT_EQ(code, CUDA_SUCCESS);

@@ -53,10 +53,10 @@ TEST_F(ShareInside, TakesMoreThanItsFloorWhileNobodyWantsItAndReturnsItWhenSomeb
   EXPECT_GE(arena().account().budget(), mib(41));
   EXPECT_EQ(other.raise(mib(40)), kBudget - arena().account().budget()) << "the rest of it";
   free(large);  // cached: the program does not need it
-  EXPECT_TRUE(eventually([&] {
+  wait_until([&] {
     free(allocate(kMib));
     return other.raise(mib(40)) == mib(40);
-  }));
+  });
   EXPECT_LE(weir_standin_used(0) + other.lease().count, kBudget.count);
   free(small);
 }
@@ -71,9 +71,9 @@ class WantedInside : public ShareInside {
     free(allocate(40 * kMib));
     ASSERT_LT(other_->raise(mib(40)), mib(40));
   }
-  /// Whether the other gets all while the program does `work`, again and again.
-  [[nodiscard]] bool returns_while(const std::function<void()>& work) {
-    return eventually([&] {
+  /// The program does `work` again and again, until the other gets all.
+  void await_return_by(const std::function<void()>& work) {
+    wait_until([&] {
       work();
       return other_->raise(mib(40)) == mib(40);
     });
@@ -85,16 +85,15 @@ class WantedInside : public ShareInside {
 
 TEST_F(WantedInside, ReturnsItsSurplusWhileItOnlyAllocates) {
   auto next = std::chrono::steady_clock::now();
-  EXPECT_TRUE(returns_while([&] {
+  await_return_by([&] {
     if (std::chrono::steady_clock::now() < next) return;
     (void)allocate(512);
     next += std::chrono::milliseconds(1);
-  }));
+  });
 }
 
 TEST_F(WantedInside, ReturnsItsSurplusWhileItOnlyLaunches) {
-  EXPECT_TRUE(
-      returns_while([&] { EXPECT_EQ(cuMemsetD8Async(small_, 1, 1, nullptr), CUDA_SUCCESS); }));
+  await_return_by([&] { EXPECT_EQ(cuMemsetD8Async(small_, 1, 1, nullptr), CUDA_SUCCESS); });
 }
 
 TEST_F(ShareInside, WhatTheShareRefusesIsOutOfMemoryAsInABudgetOfItsOwn) {
@@ -140,10 +139,10 @@ TEST_F(ShareInside, ADeviceWhoseContextsHaveEndedReturnsItsSurplus) {
   Share other(options(1));
   EXPECT_EQ(other.raise(kBudget), kBudget - account.budget());
   // The publishing thread calls it, and what the program does on its other devices does.
-  EXPECT_TRUE(eventually([&] {
+  wait_until([&] {
     Process::get()->keep_budgets();
     return other.raise(kBudget) == kBudget - kFloor;
-  }));
+  });
   EXPECT_EQ(account.budget(), kFloor);
 }
 

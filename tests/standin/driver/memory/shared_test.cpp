@@ -1,9 +1,6 @@
 // Handles of memory for other processes, and memory shared by two. The second one is this program
 // again, with only the test below and the handles in its environment.
 
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -11,8 +8,7 @@
 #include <vector>
 
 #include "tests/standin/fixture.hpp"
-
-extern char** environ;
+#include "tests/support/child_process.hpp"
 
 namespace weir::standin::testing {
 namespace {
@@ -102,23 +98,22 @@ TEST_F(StandInIpc, IsNotOpenedByTheProcessThatMadeItAndOnlyIfMadeForThatByAnothe
 class StandInShared : public StandIn {
  protected:
   /// Runs `test` in another process, with shareable device memory. Returns its exit code.
-  static int run_elsewhere(const std::string& test, std::vector<std::string> variables) {
-    variables.emplace_back("WEIR_STANDIN_SHAREABLE=1");
-    for (char** each = environ; *each != nullptr; ++each) variables.emplace_back(*each);
-    std::string filter = "--gtest_filter=" + test;
-    std::string program = "/proc/self/exe";
-    std::array<char*, 3> words{program.data(), filter.data(), nullptr};
-    std::vector<char*> lines;
-    for (std::string& variable : variables) lines.push_back(variable.data());
-    lines.push_back(nullptr);
-    pid_t child = 0;
-    if (posix_spawn(&child, program.c_str(), nullptr, nullptr, words.data(), lines.data()) != 0) {
-      return -1;
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  static int run_elsewhere(const std::string& test, weir::testing::Variables variables) {
+    variables.emplace("WEIR_STANDIN_SHAREABLE", "1");
+    return weir::testing::run_this_program({"--gtest_filter=" + test}, variables);
   }
+};
+std::vector<char*> lines;
+for (std::string& variable : variables) lines.push_back(variable.data());
+lines.push_back(nullptr);
+pid_t child = 0;
+if (posix_spawn(&child, program.c_str(), nullptr, nullptr, words.data(), lines.data()) != 0) {
+  return -1;
+}
+int status = 0;
+waitpid(child, &status, 0);
+return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
 };
 
 TEST_F(StandInShared, MemoryIsThatOfTheOtherProcess) {
@@ -139,8 +134,8 @@ TEST_F(StandInSharedOwner, LetsAnotherProcessReadAndWrite) {
   cudaIpcEventHandle_t recorded{};
   ok(cudaIpcGetEventHandle(&recorded, event));
   EXPECT_EQ(cudaIpcGetEventHandle(&recorded, make_event()), cudaErrorInvalidResourceHandle);
-  EXPECT_EQ(run_elsewhere("StandInSharedGuest.*", {std::string(kMemory) + "=" + to_text(handle),
-                                                   std::string(kEvent) + "=" + to_text(recorded)}),
+  EXPECT_EQ(run_elsewhere("StandInSharedGuest.*",
+                          {{kMemory, to_text(handle)}, {kEvent, to_text(recorded)}}),
             0);
   EXPECT_TRUE(all_bytes(memory, 8, kBytes));
   ok(cudaFree(memory));
