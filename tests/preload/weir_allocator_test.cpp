@@ -31,17 +31,6 @@ Words print_them(Words flags) {
 
 constexpr const char* kWithoutCuda = "/bin/true";
 
-TEST(WeirAllocator, TheProgramFindsNoVariableOfAFrameworkThatIsNotTheUsers) {
-  std::string unset;
-  for (const char* name : kOfFrameworks) unset += std::string(name) + " is not set\n";
-  EXPECT_EQ(run_weir(print_them({})).out, unset);
-  EXPECT_EQ(run_weir(print_them({"--allocator", "framework"}), {{"WEIR_ALLOCATOR", "async"}}).out,
-            unset);
-  const Finished own = run_weir(print_them({}), {{"PYTORCH_ALLOC_CONF", "max_split_size_mb:64"}});
-  EXPECT_THAT(own.out, HasSubstr("\nPYTORCH_ALLOC_CONF=max_split_size_mb:64\n"));
-  EXPECT_THAT(own.out, HasSubstr("PYTORCH_CUDA_ALLOC_CONF is not set\n"));
-}
-
 TEST(WeirAllocator, StreamOrderIsByTheFlagOrByTheVariable) {
   const std::string all =
       "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync\nPYTORCH_ALLOC_CONF=backend:"

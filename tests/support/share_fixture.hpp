@@ -5,16 +5,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <csignal>
 #include <cstddef>
 #include <new>
 #include <string>
 
 #include "allocator/share/share.hpp"
+#include "support/forked.hpp"
 #include "support/print.hpp"
 
 namespace weir::testing {
@@ -65,42 +64,7 @@ class Raw {
   int descriptor_;
 };
 
-/// A child process that runs `body` and ends. Killed at the end of the scope if it still runs.
-class Child {
- public:
-  template <typename Body>
-  explicit Child(const Body& body) : pid_(fork()) {
-    if (pid_ != 0) return;
-    alarm(120);  // a child that hangs ends, and fails its test
-    int code = 99;
-    try {
-      code = body();
-    } catch (const std::exception& error) {
-      dprintf(STDERR_FILENO, "in a child: %s\n", error.what());
-    }
-    _exit(code);
-  }
-  ~Child() { kill(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  void kill() noexcept {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    (void)wait();
-  }
-  /// Returns its exit code, or minus the signal that ended it.
-  int wait() noexcept {
-    int status = 0;
-    if (waitpid(pid_, &status, 0) != pid_) return -1000;
-    pid_ = -1;
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-  }
-
- private:
-  pid_t pid_;
-};
+using Child = Forked;
 
 /// A pipe: one process tells another that it has come to a place.
 class Signal {

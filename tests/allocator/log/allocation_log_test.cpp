@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "allocator/base/error.hpp"
 #include "allocator/log/allocation_log_reader.hpp"
 #include "support/file_size_limit.hpp"
+#include "support/forked.hpp"
 #include "support/log_capture.hpp"
 #include "support/print.hpp"
 #include "support/sanitized.hpp"
@@ -109,20 +109,15 @@ TEST_F(AllocationLogTest, IsReadableWhileItIsWrittenAndThenSaysThatItIsNotComple
 
 TEST_F(AllocationLogTest, ACrashLeavesALogThatReadsUpToIt) {
   for (const int signal : {SIGKILL, SIGSEGV}) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
+    const auto crash = [&] {
       const rlimit no_core{0, 0};
       setrlimit(RLIMIT_CORE, &no_core);
       std::signal(signal, SIG_DFL);  // a sanitizer handles SIGSEGV
       AllocationLog log("--log", path_, kMuch);
       write(log, 1, kPerChunk + 100);
       raise(signal);
-      _exit(0);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status));
+    };
+    ASSERT_EQ(run_forked(crash), -signal);
     const AllocationLogContents contents = read_allocation_log(path_);
     EXPECT_EQ(contents.records.size(), kPerChunk + 100);
     EXPECT_FALSE(contents.complete);
@@ -225,20 +220,16 @@ TEST_F(AllocationLogTest, CountsWhatTheLimitLeavesNoRoomForAndWarns) {
 }
 
 TEST_F(AllocationLogTest, CountsWhatAFullDiskLeavesNoRoomFor) {
-  const pid_t child = fork();  // the limit is per process, which ignores its signal
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  const auto fill = [&] {  // the limit is per process, which ignores its signal
     std::signal(SIGXFSZ, SIG_IGN);
     AllocationLog log("--log", path_, kMuch);
     write(log, 1, 10);
     const rlimit no_more{AllocationLogHeader::kBytes + AllocationLog::kChunk.count, RLIM_INFINITY};
     setrlimit(RLIMIT_FSIZE, &no_more);
     write(log, 11, kPerChunk);
-    _exit(log.lost() == kPerChunk ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return log.lost() == kPerChunk ? 0 : 1;
+  };
+  EXPECT_EQ(run_forked(fill), 0);
   const AllocationLogContents contents = read_allocation_log(path_);
   EXPECT_EQ(contents.records.size(), 10U);
   EXPECT_EQ(contents.lost, kPerChunk);
@@ -282,17 +273,7 @@ TEST_F(AllocationLogTest, AForkedChildEndsThoughAnotherThreadHeldALockWhenItFork
     }
   });
   for (int i = 0; i < 100; ++i) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      alarm(20);  // ends a child that hangs, which is seen below
-      log.reset();
-      _exit(0);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status)) << "it hung";
-    if (HasFailure()) break;
+    EXPECT_EQ(run_forked([&] { log.reset(); }), 0);
   }
   stop = true;
   busy.join();
@@ -302,9 +283,7 @@ TEST_F(AllocationLogTest, AForkedChildEndsThoughAnotherThreadHeldALockWhenItFork
 
 TEST_F(AllocationLogTest, OfTheProcessTakesEventsAfterItsEndWasMarked) {
   const std::string path = path_ + ".exit";
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  const auto end_the_process = [&] {
     // Like a pool that outlives every static object: called after the log's own end, if this is the
     // first log of the process.
     static AllocationLog* log = nullptr;
@@ -312,10 +291,8 @@ TEST_F(AllocationLogTest, OfTheProcessTakesEventsAfterItsEndWasMarked) {
     log = &AllocationLog::of_process("--log", path, kMuch);
     write(*log, 1, 5);
     std::exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  };
+  EXPECT_EQ(run_forked(end_the_process), 0);
   const AllocationLogContents contents = read_allocation_log(path);
   EXPECT_EQ(contents.records.size(), 10U);
   EXPECT_TRUE(contents.complete);
@@ -353,15 +330,12 @@ TEST_F(AllocationLogTest, ADeviceWithoutAnEndIsNotRead) {
 TEST_F(AllocationLogTest, AForkedChildWritesNothing) {
   std::optional<AllocationLog> log(std::in_place, "--log", path_, kMuch);
   write(*log, 1, 5);
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  const auto write_in_a_child = [&] {
     write(*log, 6, 100);
     std::thread([&] { write(*log, 106, 100); }).join();
     log.reset();  // nor does it end the parent's log
-    _exit(0);
-  }
-  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  };
+  EXPECT_EQ(run_forked(write_in_a_child), 0);
   EXPECT_FALSE(read_allocation_log(path_).complete);
   write(*log, 6, 5);
   log.reset();

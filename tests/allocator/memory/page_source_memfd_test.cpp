@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "support/file_size_limit.hpp"
+#include "support/forked.hpp"
 #include "support/print.hpp"
 #include "support/sanitized.hpp"
 #include "support/touchable.hpp"
@@ -217,26 +217,13 @@ TEST_F(MemfdPagesTest, FilesThatMayNotBeLongHaveFewerPages) {
   EXPECT_EQ(room.used(), Bytes{});
 }
 
-/// The status with which a child ends that runs `what`: 0, or the signal.
-template <typename What>
-int ends_with(const What& what) {
-  const pid_t child = fork();
-  if (child == 0) {
-    what();
-    _exit(0);
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return status;
-}
-
 TEST_F(MemfdPagesTest, AChildHasNoneOfIt) {
   void* const range = pages.reserve(kPage * 2);
   const auto made = make(2);
   ASSERT_EQ(pages.map(place(made, range)), 2U);
   std::memset(range, 1, 2 * kPage.count);
   ASSERT_TRUE(has_pages_mapped());
-  EXPECT_EQ(ends_with([&] {
+  EXPECT_EQ(testing::run_forked([&] {
               std::vector<Page> one(1);
               const bool none = !has_pages_mapped() && pages.create(one) == 0 &&
                                 pages.map(place(made, range)) == 0 &&
@@ -245,7 +232,7 @@ TEST_F(MemfdPagesTest, AChildHasNoneOfIt) {
               const bool ended = pages.unmap(place(made, range)) == 2;
               pages.destroy(made);
               pages.unreserve(range, kPage * 2);
-              _exit(none && ended ? 0 : 1);
+              return none && ended ? 0 : 1;
             }),
             0);
   const auto* const bytes = static_cast<const char*>(range);

@@ -255,7 +255,6 @@ TEST(Share, AForkedChildDoesNotHangWhereAThreadOfItsParentAskedTheShare) {
   for (int i = 0; i < 20; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     Child child([&] {
-      alarm(10);
       share.repair();
       share.forget_wish();
       const Bytes sum = share.lease() + share.raise(mib(20)) + share.lower({}) + share.kept({});

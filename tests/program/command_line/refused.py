@@ -154,6 +154,9 @@ LINES = [
     ("weir-train run --save a --json ./a", "--save='a' is not allowed: a different file from that of --json"),
     ("weir-train run --save -", "--save='-' is not allowed: a separate file: the table goes to standard output"),
     ("weir-train run --save /dev/stderr", "messages go to standard error"),
+    ("weir-train run --timeline none/run.json --save w", "--timeline='none/run.json' is not allowed"),
+    ("weir-train run --timeline run.txt", "--timeline='run.txt' is not allowed"),
+    ("weir-train run --timeline mine.json", "--timeline='mine.json' is not allowed"),
     ("weir-train run --timeline-batches 2:4", "--timeline-batches needs --timeline FILE or WEIR_TIMELINE"),
     (f"{WIDE} --inputs device", "--keep-data says where the data lie"),
     (f"{WIDE} --first-layer-budget 1GiB", "needs --first-layer cpu"),
@@ -208,6 +211,7 @@ def check_refused(programs):
         (folder / "trace.csv").write_text("buffer,start,end,size\n1,0,3,1048576\n")
         (folder / "bad.csv").write_text("buffer,start,end,size\n1,0,3,10\n2,4,3,10\n")
         (folder / "old").write_text("figures of yesterday")
+        (folder / "mine.json").write_text('{"mine": true}')
         before = contents(folder)
         for line, named in lines():
             words = shlex.split(line)

@@ -183,42 +183,6 @@ TEST(WeirSet, OfAProgramThatIsStoppedGivesUp) {
   EXPECT_EQ(program.tell("info"), "56 of 64");
 }
 
-TEST(WeirSet, OfAProgramThatIsNotUnderTheLibraryIsToldThatItsBudgetIsFixed) {
-  const Place place;
-  ChildProcess training(
-      {"run", "--device", "cpu", "--batches", "1000000000", "--batch-size", "16", "--budget",
-       "64MiB"},
-      {.program = TRAIN_PROGRAM, .environment = {{"WEIR_PUBLISH", place.path()}}});
-  (void)await_devices(place, any);
-  const std::string pid = std::to_string(place.survey().programs.at(0).pid);
-  EXPECT_THAT(run_weir(place, {"ps"}).out, HasSubstr(" cpu "));
-  expect_refused(place, {pid, "--budget", "16MiB", "--wait", "60"}, 1,
-                 "is fixed while it runs: it does not run under libweir.so");
-  training.send(SIGINT);
-  (void)training.wait();
-}
-
-TEST(WeirSet, FromTwoShellsAtOnceBothAreDone) {
-  const Place place;
-  ToldProgram program(in(place));
-  ASSERT_EQ(program.tell("take 8"), "took 0");
-  (void)await_devices(place, any);
-  std::vector<Finished> ended(6);
-  {
-    std::vector<std::jthread> shells;
-    for (std::size_t i = 0; i < ended.size(); ++i) {
-      shells.emplace_back([&, i] {
-        const std::string budget = std::to_string(16 + i) + "MiB";
-        ended[i] = run_weir(place, {"set", program.pid(), "--budget", budget, "--wait", "60"});
-      });
-    }
-  }
-  for (std::size_t i = 0; i < ended.size(); ++i) {
-    EXPECT_EQ(ended[i].exit_code, 0) << ended[i].err;
-    EXPECT_THAT(ended[i].out, HasSubstr("-> " + std::to_string(16 + i) + " MiB"));
-  }
-}
-
 TEST(WeirSet, AFileThatIsNotAsItWasMadeIsPassedOverAndTheProgramGoesOn) {
   const Place place;
   ToldProgram program(in(place));
@@ -290,16 +254,6 @@ TEST(WeirPs, ListsTenProgramsAndForgetsAKilledOne) {
   expect_refused(place, {killed, "--budget", "16MiB"}, 1, "no process " + killed + " runs here");
   programs.clear();
   EXPECT_EQ(run_weir(place, {"ps"}).out, "no program runs under Weir\n");
-}
-
-TEST(WeirPs, WithoutProgramsIsOneLineAndNoFault) {
-  const Place place;
-  const Finished ps = run_weir(place, {"ps"});
-  EXPECT_EQ(ps.exit_code, 0);
-  EXPECT_EQ(ps.out, "no program runs under Weir\n");
-  EXPECT_EQ(ps.err, "");
-  const auto json = nlohmann::json::parse(run_weir(place, {"ps", "--json", "-"}).out);
-  EXPECT_TRUE(json["programs"].empty());
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // the weights are the same bit for bit.
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -14,7 +13,6 @@
 namespace weir::timeline::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::StartsWith;
 using weir::testing::DigitFiles;
 using weir::testing::FileSizeLimit;
@@ -25,39 +23,13 @@ using weir::testing::write_file;
 const Words kShort{
     "--batches", WEIR_TEST_SANITIZED != 0 ? "3" : "8", "--batch-size", "32", "--budget", "64MiB"};
 
-class UnwritableTimeline : public RecordedRuns {
- protected:
-  void expect_refused(const std::string& name) const {
-    SCOPED_TRACE(name);
-    weir::testing::expect_refused_in_one_line(
-        run_weir_train(run_with({kShort, {"--timeline", name, "--save", file("w")}})),
-        {"weir-train: --timeline='" + name + "' is not allowed: "});
-    EXPECT_FALSE(std::filesystem::exists(file("w"))) << "it is refused before anything runs";
-  }
-};
-
-TEST_F(UnwritableTimeline, ABadNameIsRefusedBeforeAnythingRuns) {
-  expect_refused(file("none/run.json"));
-  expect_refused(file("run.txt"));
-  expect_refused("/dev/full");
-  std::filesystem::create_directory(file("folder.json"));
-  expect_refused(file("folder.json"));
-  std::filesystem::create_symlink("/dev/full", file("full.json"));
-  expect_refused(file("full.json"));
-  std::filesystem::create_symlink(file("loop.json"), file("loop.json"));
-  expect_refused(file("loop.json"));
-  write_file(file("mine.json"), "{\"mine\": true}\n");
-  expect_refused(file("mine.json"));
-  EXPECT_EQ(read_file(file("mine.json")), "{\"mine\": true}\n");
-}
+using UnwritableTimeline = RecordedRuns;
 
 TEST_F(UnwritableTimeline, AVariableThatNamesNoPlaceCostsALineAndNothingElse) {
   const Finished plain = run_weir_train(run_with({kShort, {"--save", file("plain")}}));
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   write_file(file("mine.json"), "{\"mine\": true}\n");
-  std::filesystem::create_directory(file("folder.json"));
-  std::filesystem::create_symlink("/dev/full", file("full.json"));
-  for (const char* const place : {"none/run.json", "mine.json", "folder.json", "full.json"}) {
+  for (const char* const place : {"none/run.json", "mine.json"}) {
     const std::string name = file(place);
     SCOPED_TRACE(name);
     const Finished run =
@@ -69,14 +41,6 @@ TEST_F(UnwritableTimeline, AVariableThatNamesNoPlaceCostsALineAndNothingElse) {
     EXPECT_EQ(read_file(file("w")), read_file(file("plain"))) << "the weights, bit for bit";
   }
   EXPECT_EQ(read_file(file("mine.json")), "{\"mine\": true}\n");
-}
-
-TEST_F(UnwritableTimeline, AFolderThatIsNotToBeWrittenToIsRefused) {
-  std::filesystem::create_directory(file("locked"));
-  std::filesystem::permissions(
-      file("locked"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
-  const bool is_root = access(file("locked").c_str(), W_OK) == 0;
-  expect_refused(is_root ? "/proc/run.json" : file("locked/run.json"));
 }
 
 /// This model's weights fit on the disk, and the timeline of so many batches does not.

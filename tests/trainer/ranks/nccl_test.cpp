@@ -7,31 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "support/child_process.hpp"
-#include "trainer/ranks/socket.hpp"
+#include "torchrun.hpp"
 
 namespace weir {
 namespace {
 
 using testing::ChildProcess;
 using testing::Finished;
+using testing::free_port;
 using ::testing::HasSubstr;
 
-std::string free_port() { return std::to_string(port_of(listen_on(0, true))); }
-
-/// One rank with torchrun's variables.
 std::unique_ptr<ChildProcess> start_rank(int rank, int size, const std::string& port,
                                          const std::string& seed) {
-  testing::Variables environment{{"RANK", std::to_string(rank)},
-                                 {"WORLD_SIZE", std::to_string(size)},
-                                 {"LOCAL_RANK", std::to_string(rank)},
-                                 {"MASTER_ADDR", "127.0.0.1"},
-                                 {"MASTER_PORT", port},
-                                 {"WEIR_STANDIN_DEVICES", "2"},
-                                 {"CUDA_VISIBLE_DEVICES", "0,1"}};
-  return std::make_unique<ChildProcess>(
-      std::vector<std::string>{seed},
-      testing::ChildOptions{.program = WEIR_NCCL_PROGRAM, .environment = std::move(environment)});
+  return testing::start_rank(rank, size, port, WEIR_NCCL_PROGRAM, {seed});
 }
 
 TEST(RanksByNccl, TwoProcessesWithTorchrunsVariablesReduceAndGather) {
@@ -47,13 +35,9 @@ TEST(RanksByNccl, TwoProcessesWithTorchrunsVariablesReduceAndGather) {
 
 #ifndef __SANITIZE_THREAD__  // it knows nothing of MPI's own threads
 TEST(RanksByNccl, TwoProcessesUnderMpirunGetTheIdByMpi) {
-  const testing::Variables environment{{"PATH", "/usr/bin:/bin"},
-                                       {"WEIR_STANDIN_DEVICES", "2"},
-                                       {"CUDA_VISIBLE_DEVICES", "0,1"},
-                                       {"ASAN_OPTIONS", "detect_leaks=0"}};  // MPI's own
   const Finished finished =
       ChildProcess({"-n", "2", WEIR_NCCL_PROGRAM},
-                   {.program = "/usr/bin/mpirun.mpich", .environment = environment})
+                   {.program = "/usr/bin/mpirun.mpich", .environment = testing::two_gpus()})
           .wait();
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("rank 0 of 2 by NCCL 2.21.5: done"));

@@ -5,37 +5,22 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "../ranks/torchrun.hpp"
 #include "shared_results.hpp"
-#include "support/child_process.hpp"
-#include "trainer/ranks/socket.hpp"
 
 namespace weir::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-const Variables kTwoGpus{{"PATH", "/usr/bin:/bin"},
-                         {"WEIR_STANDIN_DEVICES", "2"},
-                         {"CUDA_VISIBLE_DEVICES", "0,1"},
-                         {"ASAN_OPTIONS", "detect_leaks=0"}};  // MPI's own
-
-/// Starts one of two ranks with torchrun's variables.
 std::unique_ptr<ChildProcess> start_rank(int rank, const std::string& port,
-                                         const std::string& program,
-                                         const std::vector<std::string>& words) {
-  Variables environment = kTwoGpus;
-  environment.insert({{"RANK", std::to_string(rank)},
-                      {"WORLD_SIZE", "2"},
-                      {"LOCAL_RANK", std::to_string(rank)},
-                      {"MASTER_ADDR", "127.0.0.1"},
-                      {"MASTER_PORT", port}});
-  return std::make_unique<ChildProcess>(
-      words, ChildOptions{.program = program, .environment = std::move(environment)});
+                                         const std::string& program, const Words& words) {
+  return testing::start_rank(rank, 2, port, program, words);
 }
 
 TEST(SharedTrainingByNccl, IsAsOfOneProcessAndSendsTheBytesOfItsFormula) {
   const TemporaryDirectory directory;
-  const std::string port = std::to_string(port_of(listen_on(0, true)));
+  const std::string port = free_port();
   const std::vector<std::string> words{"cuda", directory.file("")};
   const auto zero = start_rank(0, port, WEIR_SHARED_PROGRAM, words);
   const auto one = start_rank(1, port, WEIR_SHARED_PROGRAM, words);
@@ -67,7 +52,7 @@ void expect_two_ranks(const std::string& json) {
 
 TEST(SharedTrainingByNccl, TheCommandStartsWithTorchrunsVariables) {
   const TemporaryDirectory directory;
-  const std::string port = std::to_string(port_of(listen_on(0, true)));
+  const std::string port = free_port();
   const auto words = wide("model", directory.file("figures.json"));
   const auto zero = start_rank(0, port, WEIR_TRAIN_PROGRAM, words);
   const auto one = start_rank(1, port, WEIR_TRAIN_PROGRAM, words);
@@ -86,7 +71,7 @@ TEST(SharedTrainingByNccl, TheCommandStartsUnderMpirun) {
   std::vector<std::string> words = wide("data", directory.file("figures.json"));
   words.insert(words.begin(), {"-n", "2", WEIR_TRAIN_PROGRAM});
   const Finished finished =
-      ChildProcess(words, {.program = "/usr/bin/mpirun.mpich", .environment = kTwoGpus}).wait();
+      ChildProcess(words, {.program = "/usr/bin/mpirun.mpich", .environment = two_gpus()}).wait();
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   expect_two_ranks(directory.file("figures.json"));
 }
