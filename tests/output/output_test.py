@@ -293,29 +293,35 @@ def run_of(runs, line):
 
 
 class Demo(unittest.TestCase):
-    """tools/demo in a tree where nothing is built: cmake puts the built weir-train there, which compares quickly."""
+    """tools/demo in a tree where nothing is built: cmake puts the built programs there, of which weir-demo is quick."""
 
-    def test_standard_output_has_the_comparisons_alone_and_the_commands_to_try_next_work(self):
+    def test_standard_output_has_the_figures_alone_and_the_commands_to_try_next_work(self):
         with tempfile.TemporaryDirectory(prefix="a demo ") as folder:
             root = pathlib.Path(folder).resolve()
             for name in ("tools", "bin"):
                 (root / name).mkdir()
             shutil.copy(ROOT / "tools/demo", root / "tools")
-            train = root / "build/release-demo/trainer/weir-train"
+            build = root / "build/release-demo/trainer"
             write_program(root / "tools/setup", "echo set up")
-            write_program(root / "weir-train", '(($# > 2)) || set -- "$@" --batches 2 --rounds 1 --no-search\n'
-                                               f'exec {os.environ["WEIR_TRAIN"]} "$@"')
-            write_program(root / "bin/cmake", f"mkdir -p '{train.parent}' && ln -sf '{root}/weir-train' '{train.parent}'")
-            done = subprocess.run([root / "tools/demo"], capture_output=True, text=True, cwd=root.parent,
-                                  env={**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}"})
+            write_program(root / "weir-demo", f'exec {os.environ["WEIR_DEMO"]} --quick')
+            write_program(root / "bin/cmake", f"mkdir -p '{build}/demo'; echo \"cmake $*\" >>'{root}/built'\n"
+                                              f"ln -sf '{root}/weir-demo' '{build}/demo'\n"
+                                              f"ln -sf '{os.environ['WEIR_TRAIN']}' '{build}'")
+            environment = {**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}"}
+            done = subprocess.run([root / "tools/demo"], capture_output=True, text=True, cwd=root.parent, env=environment)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(done.stdout.count("reference  "), 2, done.stdout)
+            self.assertIn("--target weir-demo", (root / "built").read_text())
+            self.assertNotIn("weir-train", (root / "built").read_text())
+            self.assertRegex(done.stderr.splitlines()[0], "builds .* seconds")
+            self.assertEqual(done.stdout.count("reference  "), 1, done.stdout)
+            self.assertEqual(len(re.findall(r"^(?:In short|The job of .*): throttled took", done.stdout, re.M)), 2,
+                             done.stdout)
             self.assertTrue(done.stdout.startswith("MLP "), done.stdout)
             self.assertNotIn("To try next", done.stdout)
-            commands = re.findall(r"^  (.*weir-train .*)$", done.stderr.partition("To try next")[2], re.M)
+            commands = re.findall(r"^  (.*weir-train.*)$", done.stderr.partition("To try next")[2], re.M)
             self.assertEqual(len(commands), 2, done.stderr)
             for command in commands:
-                tried = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True)
+                tried = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True, env=environment)
                 self.assertEqual(tried.returncode, 0, f"{command}: {tried.stderr}")
             self.assertTrue((root / "pages/throttled.html").exists())
 

@@ -50,8 +50,7 @@ class CompareCommand {
   CompareCommand& operator=(const CompareCommand&) = delete;
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
-    const TrainSettings base =
-        TrainSettings::from_environment(process_environment(), device_.choose());
+    const TrainSettings base = read_environment(device_);
     CompareSettings settings = small_ ? CompareSettings::small(base) : CompareSettings::d2l(base);
     settings.search = !no_search_;
     settings.with_static = static_;

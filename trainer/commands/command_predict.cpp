@@ -43,14 +43,13 @@ class PredictCommand {
   }
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
-    PredictSettings settings{
-        .train = TrainSettings::from_environment(process_environment(), device_.choose())};
+    PredictSettings settings{.train = read_environment(device_)};
     settings.train.use_data_defaults();
     flags_.apply(settings.train);
     settings.train.validate();
     settings.load({data_.text(), data_.name()}, {weights_.text(), weights_.name()});
     require_different_files(
-        std::array{json_.named(), settings.train.log_file(), settings.train.timeline_file()},
+        std::array{json_.named(), settings.train.log_file(), timeline_file(settings.train)},
         settings.files());
     const std::unique_ptr<OutputFile> json = json_.open();
     (void)settings.train.pool.open_log();  // last: it replaces an old log at once

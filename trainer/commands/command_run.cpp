@@ -53,7 +53,7 @@ class RunCommand {
     if (save_anyway_ && !save_.given()) throw UsageError("--save-anyway needs --save");
     const TrainSettings settings = read_settings();
     require_different_files(
-        std::array{save_.named(), json_.named(), settings.log_file(), settings.timeline_file()},
+        std::array{save_.named(), json_.named(), settings.log_file(), timeline_file(settings)},
         settings.data_files());
     require_apart_from_streams(save_.named());
     const std::unique_ptr<OutputFile> save = save_.open();
@@ -87,8 +87,7 @@ class RunCommand {
   }
 
   [[nodiscard]] TrainSettings read_settings() const {
-    TrainSettings settings =
-        TrainSettings::from_environment(process_environment(), device_.choose());
+    TrainSettings settings = read_environment(device_);
     if (data_.given()) settings.use_data_defaults();
     flags_.apply(settings);
     if (static_alloc_) settings.memory = {StaticMemory::kAlloc, "--static-alloc"};

@@ -204,7 +204,7 @@ class WideCommand {
   void open_outputs(WideSettings& settings, const Launch& launch, Outputs& outputs) const {
     if (launch.rank == 0) {
       std::vector<NamedPath> files{json_.named(), settings.train.log_file(),
-                                   settings.train.timeline_file()};
+                                   timeline_file(settings.train)};
       for (NamedPath& file : settings.checkpoint_files()) files.push_back(std::move(file));
       require_different_files(files, settings.data_files());
       outputs.json = json_.open();

@@ -31,6 +31,12 @@ Setting<std::string> DeviceFlag::choose() const {
   return choose_device({parse_device(flag_.name(), flag_.text()), flag_.name()});
 }
 
+TrainSettings read_environment(const DeviceFlag& device) {
+  TrainSettings settings = TrainSettings::from_environment(process_environment(), device.choose());
+  settings.timeline = timeline::TimelineSettings::from_environment();
+  return settings;
+}
+
 void add_policy_flag(TrainFlags& flags) {
   flags.add(
       "--policy", [](TrainSettings & s) -> auto& { return s.policy.policy; }, parse_name<Policy>,

@@ -62,6 +62,10 @@ class DeviceFlag {
   TextFlag flag_;
 };
 
+/// Returns the settings of the environment for the device to use, those of the timeline too. Throws
+/// as TrainSettings::from_environment and DeviceFlag::choose.
+[[nodiscard]] TrainSettings read_environment(const DeviceFlag& device);
+
 /// Collects flags first, and applies them once the settings that they change are known.
 template <typename Settings>
 class Flags {

@@ -9,7 +9,6 @@
 #include "scheduler/device/device_kind.hpp"
 #include "scheduler/tensor.hpp"
 #include "tools/program/median.hpp"
-#include "trainer/compare/compare_timelines.hpp"
 #include "trainer/model/maths.hpp"
 #include "trainer/plain/plain.hpp"
 
@@ -33,10 +32,10 @@ struct Variant {
   }
 };
 
-/// In the order of compared_policies, static memory behind throttled.
+/// In the order of the policies, static memory behind throttled.
 std::vector<Variant> compared_variants(const CompareSettings& settings) {
   std::vector<Variant> variants;
-  for (const Policy policy : compared_policies()) {
+  for (const Policy policy : settings.policies) {
     variants.push_back({.name = std::string(to_string(policy)), .policy = policy});
     if (policy != Policy::kThrottled || !settings.with_static) continue;
     variants.push_back({.name = "static-alloc", .policy = policy, .memory = StaticMemory::kAlloc});

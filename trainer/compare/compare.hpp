@@ -3,6 +3,7 @@
 // The main experiment: one training job under each policy, at a budget too small for unbounded
 // run-ahead, compared with the same job unbounded and with enough memory.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,9 +16,15 @@
 
 namespace weir {
 
+/// In the order of the comparison's table.
+inline constexpr std::array kComparedPolicies{Policy::kUnbounded, Policy::kBackstop,
+                                              Policy::kThrottled, Policy::kBarrier};
+
 struct CompareSettings {
   TrainSettings train;  ///< policy is set per run; budget is the small one
   Setting<std::uint64_t> rounds = Setting<std::uint64_t>::by_default(4);  ///< pairs to run
+  /// Those to compare, in the order of kComparedPolicies; unbounded is the first.
+  std::vector<Policy> policies{kComparedPolicies.begin(), kComparedPolicies.end()};
   std::uint64_t short_batches = 4;  ///< of a run that only tests a budget
   Bytes step{};                     ///< resolution of the search for budgets
   bool search = true;               ///< searches each policy's smallest budget
@@ -67,7 +74,7 @@ struct Comparison {
   /// device memory that it took; its idle share is unknown.
   std::optional<PolicyFigures> plain;
   std::string why_no_plain;  ///< if there is none
-  /// unbounded, backstop, throttled, barrier; behind throttled, if asked for, that with static
+  /// Those of the settings; behind throttled, if asked for, that with static
   /// memory: static-alloc, static-shape
   std::vector<PolicyFigures> policies;
   bool identical = true;  ///< weights of all finished runs are equal

@@ -135,7 +135,7 @@ std::vector<MemoryCurve> record_curves(const CompareSettings& settings, const Co
   const TemporaryFolder folder(process_environment(), "weir-compare");
   std::vector<std::pair<std::string, TrainSettings>> runs{
       {"reference", reference_settings(settings.train)}};
-  for (const Policy policy : compared_policies()) {
+  for (const Policy policy : kComparedPolicies) {
     TrainSettings one = settings.train;
     one.policy.policy = {policy, "compare"};
     runs.emplace_back(to_string(policy), std::move(one));

@@ -28,10 +28,6 @@ void make_folder(const Setting<std::string>& folder) {
 
 }  // namespace
 
-std::vector<Policy> compared_policies() {
-  return {Policy::kUnbounded, Policy::kBackstop, Policy::kThrottled, Policy::kBarrier};
-}
-
 std::string record_run(const TrainSettings& settings, const std::string& label,
                        const CompareHooks& hooks) {
   TrainHooks run_hooks{.stop = hooks.stop};
@@ -48,7 +44,7 @@ std::string record_run(const TrainSettings& settings, const std::string& label,
 
 std::vector<NamedPath> timeline_files(const Setting<std::string>& folder) {
   std::vector<NamedPath> files;
-  for (const Policy policy : compared_policies()) {
+  for (const Policy policy : kComparedPolicies) {
     for (const char* ending : {".json", ".html"}) {
       files.push_back({folder.source, path_in(folder, policy, ending)});
     }
@@ -61,7 +57,7 @@ std::vector<std::string> record_policies(const CompareSettings& settings,
                                          const CompareHooks& hooks) {
   make_folder(folder);
   std::vector<std::string> pages;
-  for (const Policy policy : compared_policies()) {
+  for (const Policy policy : kComparedPolicies) {
     if (hooks.stop.stop_requested()) break;
     OutputFile page(folder.source, path_in(folder, policy, ".html"));
     TrainSettings one = settings.train;

@@ -9,9 +9,6 @@
 
 namespace weir {
 
-/// Returns the policies, in the order of the comparison's table.
-[[nodiscard]] std::vector<Policy> compared_policies();
-
 /// Runs the job with these settings, whose timeline's file is set, and records it. Returns the
 /// file.
 [[nodiscard]] std::string record_run(const TrainSettings& settings, const std::string& label,

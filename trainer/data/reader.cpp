@@ -16,7 +16,7 @@ BatchSource generated_source(std::uint64_t seed) {
 
 Reader::Reader(DeviceMemory staging, BatchShape shape, BatchSource source,
                std::uint64_t made_beforehand)
-    : shape_(shape), source_(std::move(source)), staging_(staging.upstream, staging.progress) {
+    : StagedReader(staging), shape_(shape), source_(std::move(source)) {
   for (std::uint64_t i = 0; i < made_beforehand; ++i) made_.push_back(make(i));
   if (made_.empty()) thread_ = std::thread([this] { prefetch(); });
 }

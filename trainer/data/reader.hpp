@@ -58,7 +58,7 @@ using BatchSource =
 }
 inline constexpr float kGeneratedTarget = 1;
 
-class Reader {
+class Reader final : public StagedReader {
  public:
   static constexpr std::size_t kPrefetch = 2;  ///< batches kept ready for the frontend
 
@@ -66,9 +66,7 @@ class Reader {
   /// a thread prefetches. Buffers come from the host memory of `staging` and are reused after its
   /// progress. Both must outlive the reader, and the reader every copy from it.
   Reader(DeviceMemory staging, BatchShape shape, BatchSource source, std::uint64_t made_beforehand);
-  ~Reader();
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  ~Reader() override;
 
   /// Returns the next batch. Waits only for the reader's own thread, which does not wait while
   /// fewer than kPrefetch are ready. Rethrows the source's exception.
@@ -76,16 +74,12 @@ class Reader {
   /// Call when the device is done with the batch's memory once `copied` is passed.
   void give_back(const HostBatch& batch, Point copied);
 
-  [[nodiscard]] Bytes staging_memory() const { return staging_.memory().peak; }
-  [[nodiscard]] std::uint64_t staging_upstream_calls() const { return staging_.upstream_calls(); }
-
  private:
   [[nodiscard]] HostBatch make(std::uint64_t index);
   void prefetch();
 
   const BatchShape shape_;
   const BatchSource source_;
-  Staging staging_;
   std::vector<HostBatch> made_;
   std::uint64_t handed_out_ = 0;  ///< of those made beforehand; only the frontend uses it
 

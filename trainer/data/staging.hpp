@@ -9,6 +9,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/mutex.hpp"
+#include "allocator/memory/upstream.hpp"
 #include "allocator/progress/progress.hpp"
 #include "allocator/statistics.hpp"
 #include "trainer/data/staging_buffers.hpp"
@@ -57,6 +58,25 @@ class Staging {
   StagingBuffers buffers_;
   mutable Mutex mutex_{LockRank::kLeaf};
   std::deque<Returned> returned_ WEIR_GUARDED_BY(mutex_);  ///< oldest first
+};
+
+/// What prepares a run's batches in host memory, from which they are copied to the device.
+class StagedReader {
+ public:
+  StagedReader(const StagedReader&) = delete;
+  StagedReader& operator=(const StagedReader&) = delete;
+  virtual ~StagedReader() = default;
+
+  [[nodiscard]] Bytes staging_memory() const { return staging_.memory().peak; }
+  /// Returns all host memory that was obtained so far, and on a GPU pinned, also what was returned.
+  [[nodiscard]] Bytes staging_obtained() const { return staging_.obtained(); }
+  [[nodiscard]] std::uint64_t staging_upstream_calls() const { return staging_.upstream_calls(); }
+
+ protected:
+  explicit StagedReader(const DeviceMemory& staging)
+      : staging_(staging.upstream, staging.progress) {}
+
+  Staging staging_;
 };
 
 }  // namespace weir

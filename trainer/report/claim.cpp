@@ -8,6 +8,8 @@
 namespace weir {
 namespace {
 
+constexpr std::uint64_t kLeastPairs = 3;
+
 /// Null if it did not run.
 const PolicyFigures* figures_of(const Comparison& comparison, Policy policy) {
   const auto found =
@@ -30,13 +32,16 @@ std::string times_less(Bytes ours, Bytes theirs) {
 
 std::string speed(const PolicyFigures& throttled) {
   if (!(throttled.ratio > 0)) return "at a speed that was not measured";
-  const std::string text = "at " + format_number(throttled.ratio, 3) + " times its speed";
-  if (throttled.runs < 2) return text + " (one pair, which is no measure)";
-  // Pairs of a machine with nothing else to do differ by a tenth.
-  const bool wide = throttled.ratio_high > 1.25 * throttled.ratio_low;
-  return text + " (from " + format_number(throttled.ratio_low, 3) + " to " +
-         format_number(throttled.ratio_high, 3) +
-         (wide ? ": too wide to judge by; the machine is busy, or the runs are short)" : ")");
+  if (throttled.runs < kLeastPairs) {
+    return "at a speed that " + format_count(throttled.runs, "pair") + " cannot tell";
+  }
+  const std::string range = "(from " + format_number(throttled.ratio_low, 3) + " to " +
+                            format_number(throttled.ratio_high, 3);
+  if (tells_speed(throttled)) {
+    return "at " + format_number(throttled.ratio, 3) + " times its speed " + range + ")";
+  }
+  return "at a speed that the pairs do not tell " + range +
+         " times its speed: the machine is busy, or the runs are short)";
 }
 
 std::string weights(const Comparison& comparison) {
@@ -74,9 +79,16 @@ std::string of_throttled(const CompareSettings& settings, const Comparison& comp
 
 }  // namespace
 
-std::string claim_of(const CompareSettings& settings, const Comparison& comparison) {
+bool tells_speed(const PolicyFigures& figures) noexcept {
+  constexpr double kWidest = 1.125;  // a tenth is what pairs of an idle machine differ by
+  return figures.runs >= kLeastPairs && figures.ratio > 0 &&
+         figures.ratio_high <= kWidest * figures.ratio_low;
+}
+
+std::string claim_of(const CompareSettings& settings, const Comparison& comparison,
+                     const std::string& subject) {
   const PolicyFigures* const unbounded = figures_of(comparison, Policy::kUnbounded);
-  std::string text = comparison.interrupted ? "In short, so far: " : "In short: ";
+  std::string text = subject + (comparison.interrupted ? ", so far: " : ": ");
   text += of_throttled(settings, comparison, figures_of(comparison, Policy::kThrottled));
   if (unbounded != nullptr) {
     text += "; unbounded in the budget of " + format_budget(settings.train.pool.budget.value) +

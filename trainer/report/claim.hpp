@@ -8,10 +8,16 @@
 
 namespace weir {
 
+/// Whether a policy's pairs tell how fast it is: there are at least three, and the fastest is at
+/// most an eighth faster than the slowest. A barrier costs about as much, so more could hide it.
+[[nodiscard]] bool tells_speed(const PolicyFigures& figures) noexcept;
+
 /// Says how much memory throttled took beside unbounded run-ahead with enough memory, at which
-/// speed, both of the same runs, whether the weights are the same, the smallest budget that was
-/// found, and how unbounded run-ahead ended in the budget. Says what was the case where a run did
-/// not finish. One sentence without a newline.
-[[nodiscard]] std::string claim_of(const CompareSettings& settings, const Comparison& comparison);
+/// speed, if the pairs tell it, both of the same runs, whether the weights are the same, the
+/// smallest budget that was found, and how unbounded run-ahead ended in the budget. Says what was
+/// the case where a run did not finish. One sentence without a newline, which begins with `subject`
+/// and a colon.
+[[nodiscard]] std::string claim_of(const CompareSettings& settings, const Comparison& comparison,
+                                   const std::string& subject = "In short");
 
 }  // namespace weir

@@ -7,9 +7,6 @@
 #include "tools/program/numbers.hpp"
 
 namespace weir::run_figures {
-namespace {
-
-using nlohmann::json;
 
 double seconds_of(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -17,20 +14,9 @@ double seconds_of(std::chrono::nanoseconds time) {
 
 Stalls pool_stalls(const TrainResult& r) { return {.count = r.pool.waits, .total = r.pool.waited}; }
 
-/// Returns the throttle-caused idle time as a share of the run.
 double caused_share(const TrainResult& r) {
   return r.seconds > 0 ? seconds_of(r.caused_idle) / r.seconds : 0;
 }
-
-/// Null without static memory.
-json static_json(const TrainResult& r) {
-  if (!r.static_memory) return nullptr;
-  return {{"arena_bytes", r.static_memory->arena.count},
-          {"batches_as_one_operation", r.static_memory->batches},
-          {"captures", r.static_memory->captures}};
-}
-
-}  // namespace
 
 std::string percent(double share) { return format_number(100 * share, 1) + "%"; }
 
@@ -86,77 +72,6 @@ void add_throttling(std::vector<Fact>& rows, const PolicyOptions& policy, const 
   rows.push_back({"throttle-caused idle", caused_idle(r)});
   rows.push_back({"run-ahead target", target(policy.run_ahead.value, r)});
   rows.push_back({"forced admissions", std::to_string(r.admission.forced)});
-}
-
-json memory_json(const TrainResult& r) {
-  const auto stalls = [](const Stalls& s) {
-    return json{{"count", s.count}, {"seconds", seconds_of(s.total)}};
-  };
-  const RunAheadStatistics& moved = r.admission.run_ahead;
-  json j{{"outcome", describe_outcome(r)},
-         {"seconds", r.seconds},
-         {"measured", {{"from_ns", r.measured_from}, {"to_ns", r.measured_to}}},
-         {"idle_share", r.idle_share},
-         {"operations", r.operations},
-         {"static_memory", static_json(r)},
-         {"host_us", 1e6 * r.host_seconds},
-         {"peak_reserved_bytes", r.pool.reserved.peak.count},
-         {"peak_held_bytes", r.pool.held.peak.count},
-         {"peak_allocated_bytes", r.pool.allocated.peak.count},
-         {"staging_bytes", r.staging.count},
-         {"stalls", stalls(r.stalls)},
-         {"stalls_budget", stalls(r.admission.hard)},
-         {"stalls_run_ahead", stalls(r.admission.soft)},
-         {"stalls_turn", stalls(r.admission.turn)},
-         {"stalls_memory", stalls(r.admission.grace)},
-         {"stalls_pool", stalls(pool_stalls(r))},
-         {"stalls_barrier", stalls(r.barriers)},
-         {"throttle_caused_idle",
-          {{"seconds", seconds_of(r.caused_idle)}, {"share", caused_share(r)}}},
-         {"run_ahead_target",
-          {{"seconds", seconds_of(moved.target)},
-           {"most_seconds", seconds_of(moved.most)},
-           {"lead_seconds", seconds_of(moved.lead)},
-           {"copy_seconds", seconds_of(moved.copy)},
-           {"margin_seconds", seconds_of(moved.margin)}}},
-         {"admitted_by_force", r.admission.forced},
-         {"most_in_flight", r.admission.most_submitted},
-         {"pool",
-          {{"hits", r.pool.hits},
-           {"misses", r.pool.misses},
-           {"handovers", r.pool.handovers},
-           {"waits", r.pool.waits},
-           {"retries", r.pool.retries},
-           {"releases", r.pool.releases},
-           {"failures", r.pool.failures}}}};
-  if (!r.report.empty()) j["report"] = r.report;
-  if (r.testing) j["test_images"] = r.test_images;
-  if (r.test_accuracy) j["test_accuracy"] = *r.test_accuracy;
-  return j;
-}
-
-json result_json(const TrainResult& r) {
-  json j = memory_json(r);
-  j["batches"] = r.batches;
-  j["batches_per_second"] = r.batches_per_second();
-  if (r.mean_loss) j["mean_loss"] = *r.mean_loss;
-  json held = json::array();
-  json staging = json::array();
-  for (const BatchSample& sample : r.samples) {
-    held.push_back(sample.held.count);
-    staging.push_back(sample.staging.count);
-  }
-  j["held_bytes_per_batch"] = std::move(held);
-  j["staging_bytes_per_batch"] = std::move(staging);
-  return j;
-}
-
-json timeline_json(const TrainResult& r) {
-  if (!r.recording) return nullptr;
-  return {{"file", r.recording->file},
-          {"events", r.recording->events},
-          {"lost", r.recording->lost},
-          {"note", r.recording->note}};
 }
 
 }  // namespace weir::run_figures

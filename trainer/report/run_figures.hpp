@@ -2,7 +2,7 @@
 
 // Figures that every run has, as rows of a table and as JSON.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +18,12 @@ inline constexpr std::string_view kLegend =
     "staging: "
     "host memory for copies; dispatch stalls: how often the program was held back, and how long.";
 
+[[nodiscard]] double seconds_of(std::chrono::nanoseconds time);
+/// Returns the waits of the pool.
+[[nodiscard]] Stalls pool_stalls(const TrainResult& r);
+/// Returns the throttle-caused idle time as a share of the run.
+[[nodiscard]] double caused_share(const TrainResult& r);
+
 [[nodiscard]] std::string percent(double share);
 [[nodiscard]] std::string seconds(std::chrono::nanoseconds time);
 [[nodiscard]] std::string milliseconds(std::chrono::nanoseconds time);
@@ -32,6 +38,8 @@ inline constexpr std::string_view kLegend =
 [[nodiscard]] std::string static_memory(const StaticFigures& f);
 /// Adds what held dispatch back. Only `throttled` admits, so only it has the last three rows.
 void add_throttling(std::vector<Fact>& rows, const PolicyOptions& policy, const TrainResult& r);
+
+// Below: report.cpp, in which programs without JSON have no part.
 
 /// Members common to all runs.
 [[nodiscard]] nlohmann::json memory_json(const TrainResult& r);

@@ -37,6 +37,12 @@ std::optional<timeline::RecordingResult> Recording::finish() {
   return result;
 }
 
+NamedPath timeline_file(const TrainSettings& settings) {
+  const Setting<std::string>& file = settings.timeline.file;
+  if (file.value.empty()) return {};
+  return {file.source, timeline::expand_name(file, process_environment())};
+}
+
 void publish(const TrainSettings& settings) {
   start_blas(settings);
   const Environment& environment = process_environment();

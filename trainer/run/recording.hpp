@@ -29,6 +29,9 @@ class Recording {
   timeline::Recorder* recorder_ = nullptr;
 };
 
+/// Returns the timeline's file; no path if none is recorded.
+[[nodiscard]] NamedPath timeline_file(const TrainSettings& settings);
+
 /// Shows the program and its device to `weir top`. Throws UsageError for a bad WEIR_PUBLISH. Starts
 /// the BLAS first (start_blas).
 void publish(const TrainSettings& settings);

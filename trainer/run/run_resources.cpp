@@ -62,28 +62,18 @@ Reader& RunResources::add_reader(const BatchShape& shape, BatchSource source,
   const StreamId copy_in = device_.backend().stream(StreamRole::kCopyIn);
   const Bytes inputs = Shape{shape.rows, shape.inputs}.bytes();
   pool_.deallocate(pool_.allocate(inputs, copy_in, "inputs"), copy_in);
-  return *readers_.emplace_back(std::make_unique<Reader>(
-      DeviceMemory{device_.backend().host_upstream(), device_.memory().progress}, shape,
-      std::move(source), made_beforehand));
-}
-
-SparseReader& RunResources::add_sparse_reader(SparseSource source,
-                                              const SparseReaderOptions& options) {
-  return *sparse_readers_.emplace_back(std::make_unique<SparseReader>(
-      DeviceMemory{device_.backend().host_upstream(), device_.memory().progress}, std::move(source),
-      options));
+  return add<Reader>(shape, std::move(source), made_beforehand);
 }
 
 Bytes RunResources::staging() const {
   Bytes bytes{};
   for (const auto& reader : readers_) bytes += reader->staging_memory();
-  for (const auto& reader : sparse_readers_) bytes += reader->staging_memory();
   return bytes;
 }
 
-Bytes RunResources::sparse_staging_obtained() const {
+Bytes RunResources::staging_obtained() const {
   Bytes bytes{};
-  for (const auto& reader : sparse_readers_) bytes += reader->staging_obtained();
+  for (const auto& reader : readers_) bytes += reader->staging_obtained();
   return bytes;
 }
 

@@ -19,7 +19,6 @@
 #include "trainer/model/maths.hpp"
 #include "trainer/model/operations.hpp"
 #include "trainer/run/train.hpp"
-#include "trainer/sparse/sparse_reader.hpp"
 #include "trainer/static/static_batch.hpp"
 
 namespace weir {
@@ -36,8 +35,16 @@ class RunResources {
   Reader& add_reader(const BatchShape& shape, BatchSource source,
                      std::uint64_t made_beforehand = 0);
 
-  /// A reader of sparse batches that lives as long.
-  SparseReader& add_sparse_reader(SparseSource source, const SparseReaderOptions& options);
+  /// Another kind of reader, that lives as long: `Kind(staging, arguments…)`.
+  template <typename Kind, typename... Arguments>
+  Kind& add(Arguments&&... arguments) {
+    auto reader = std::make_unique<Kind>(
+        DeviceMemory{device_.backend().host_upstream(), device_.memory().progress},
+        std::forward<Arguments>(arguments)...);
+    Kind& added = *reader;
+    readers_.push_back(std::move(reader));
+    return added;
+  }
 
   /// Calls `body`, which submits a batch: collected by StaticBatch::run if the settings say so.
   template <typename Body>
@@ -49,9 +56,8 @@ class RunResources {
   [[nodiscard]] Bytes held() const { return pool_.pressure().held; }
   [[nodiscard]] Bytes budget() { return scheduler_.memory_info().total; }
   [[nodiscard]] Bytes staging() const;
-  /// Returns the host memory that the readers of sparse batches obtained so far, also what they
-  /// returned.
-  [[nodiscard]] Bytes sparse_staging_obtained() const;
+  /// Returns the host memory that the readers obtained so far, also what they returned.
+  [[nodiscard]] Bytes staging_obtained() const;
   /// Returns the device time of a stream's tasks so far.
   [[nodiscard]] std::chrono::nanoseconds busy(StreamRole role = StreamRole::kCompute) {
     return device_.backend().busy(role);
@@ -75,8 +81,7 @@ class RunResources {
   std::unique_ptr<Share> share_;  ///< null: the budget is this process's own
   Pool pool_;
   std::unique_ptr<SharedBudget> shared_budget_;
-  std::vector<std::unique_ptr<Reader>> readers_;
-  std::vector<std::unique_ptr<SparseReader>> sparse_readers_;
+  std::vector<std::unique_ptr<StagedReader>> readers_;
   std::unique_ptr<Maths> maths_;
   Scheduler scheduler_;
   Operations operations_;

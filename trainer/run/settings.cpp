@@ -95,7 +95,6 @@ TrainSettings TrainSettings::from_environment(const Environment& environment,
   settings.pool = PoolOptions::from_environment(mxnet_context(settings.device.value), environment);
   settings.policy = PolicyOptions::from_environment(environment);
   settings.share = ShareSettings::from_environment(environment);
-  settings.timeline = timeline::TimelineSettings::from_environment(environment);
   return settings;
 }
 
@@ -147,11 +146,6 @@ void TrainSettings::use_data(std::shared_ptr<const DataSet> set, Setting<std::st
   if (batches.source == "default") {
     batches = {epochs.value * batches_of(data->train.count, batch_size.value), "epochs"};
   }
-}
-
-NamedPath TrainSettings::timeline_file() const {
-  if (timeline.file.value.empty()) return {};
-  return {timeline.file.source, timeline::expand_name(timeline.file, process_environment())};
 }
 
 std::vector<NamedPath> TrainSettings::data_files() const {

@@ -90,8 +90,6 @@ struct TrainSettings {
   [[nodiscard]] Bytes total_memory() const;
   /// The allocation log; no path if none is written.
   [[nodiscard]] NamedPath log_file() const { return {pool.log.source, pool.log.value}; }
-  /// The timeline; no path if none is recorded.
-  [[nodiscard]] NamedPath timeline_file() const;
   /// The data set; empty if there is none.
   [[nodiscard]] std::vector<NamedPath> data_files() const;
   /// Throws UsageError for settings that cannot work, before anything is set up.

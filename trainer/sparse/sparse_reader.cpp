@@ -9,10 +9,10 @@ namespace weir {
 
 SparseReader::SparseReader(DeviceMemory staging, SparseSource source,
                            const SparseReaderOptions& options)
-    : source_(std::move(source)),
+    : StagedReader(staging),
+      source_(std::move(source)),
       least_(options.least),
       stop_(options.stop),
-      staging_(staging.upstream, staging.progress),
       slots_(options.ahead),
       next_(options.first),
       claimed_(options.first),

@@ -50,16 +50,14 @@ struct PackedBatch {
 }
 
 /// `next` and `give_back` are for one thread, the frontend.
-class SparseReader {
+class SparseReader final : public StagedReader {
  public:
   /// Buffers come from the host memory of `staging` and are reused after its progress. Both must
   /// outlive the reader, and the reader every copy from it. Throws UsageError without a thread or
   /// without a batch ahead.
   SparseReader(DeviceMemory staging, SparseSource source, const SparseReaderOptions& options);
   /// Waits for calls of the source that are under way.
-  ~SparseReader();
-  SparseReader(const SparseReader&) = delete;
-  SparseReader& operator=(const SparseReader&) = delete;
+  ~SparseReader() override;
 
   /// Returns the next batch. Waits only for the reader's own threads. Rethrows what making this
   /// batch threw, now and at every later call: the source's exception, or OutOfMemory if no staging
@@ -68,11 +66,6 @@ class SparseReader {
   /// Call when the device is done with the batch's memory once `copied` is passed. Points are of
   /// one stream, in its order.
   void give_back(const PackedBatch& batch, Point copied);
-
-  [[nodiscard]] Bytes staging_memory() const { return staging_.memory().peak; }
-  /// Returns all host memory that was obtained so far, and on a GPU pinned, also what was returned.
-  [[nodiscard]] Bytes staging_obtained() const { return staging_.obtained(); }
-  [[nodiscard]] std::uint64_t staging_upstream_calls() const { return staging_.upstream_calls(); }
 
  private:
   void work();
@@ -93,7 +86,6 @@ class SparseReader {
   const SparseSource source_;
   const std::chrono::nanoseconds least_;
   const std::stop_token stop_;
-  Staging staging_;
 
   Mutex mutex_{LockRank::kLeaf};
   Condition changed_;  ///< for every change of what follows

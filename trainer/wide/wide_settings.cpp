@@ -76,6 +76,7 @@ WideSettings WideSettings::from_environment(const Environment& environment,
                                             Setting<std::string> device) {
   WideSettings settings;
   settings.train = TrainSettings::from_environment(environment, std::move(device));
+  settings.train.timeline = timeline::TimelineSettings::from_environment(environment);
   settings.train.batches = Setting<std::uint64_t>::by_default(500);
   settings.train.batch_size = Setting<std::uint64_t>::by_default(128);
   settings.train.momentum = Setting<double>::by_default(0.9);

@@ -181,7 +181,7 @@ class WideRun {
     }
     options.threads = settings_.readers.value;
     options.ahead = ahead();
-    return feed_resources().add_sparse_reader(std::move(source), options);
+    return feed_resources().add<SparseReader>(std::move(source), options);
   }
 
   void train(WideNetwork& network, Checkpoints& checkpoints) {
@@ -268,7 +268,7 @@ class WideRun {
   /// Call after each batch of the training.
   void note_host_memory() {
     HostMemoryFigures& memory = result_.host_memory;
-    const Bytes obtained = feed_resources().sparse_staging_obtained();
+    const Bytes obtained = feed_resources().staging_obtained();
     if (result_.run.batches <= 2 * ahead()) {
       memory.warm_up_batches = result_.run.batches;
       memory.warm_up = obtained;

@@ -235,6 +235,7 @@ Comparison claimed_comparison() {
   Comparison comparison = made_up_comparison();
   comparison.reference.last.pool.reserved.peak = mib(118);
   comparison.policies[0].last.outcome = Outcome::kOutOfMemory;
+  comparison.policies[2].runs = 3;
   return comparison;
 }
 std::string claim(const Comparison& comparison) {
@@ -258,8 +259,7 @@ TEST(Report, TheClaimLeavesOutWhatWasNotMeasured) {
   comparison.finished_runs = 1;
   EXPECT_THAT(
       claim(comparison),
-      HasSubstr(", at 0.950 times its speed (one pair, which is no measure), with no weights to "
-                "compare; unbounded in"));
+      HasSubstr(", at a speed that 1 pair cannot tell, with no weights to compare; unbounded in"));
   comparison.policies[2].ratio = 0;
   EXPECT_THAT(claim(comparison), HasSubstr("at a speed that was not measured, with no weights"));
   comparison.policies[2].runs = 0;
@@ -287,14 +287,35 @@ TEST(Report, TheClaimSaysWhatWasTheCaseOtherwise) {
       StartsWith("In short: throttled did not finish: out of memory in batch 41; unbounded in"));
 }
 
-TEST(Report, TheClaimSaysWhereSpeedsDifferTooMuchToJudge) {
+TEST(Report, TheClaimNamesNoSpeedWhereThePairsDifferTooMuchToTell) {
   Comparison comparison = claimed_comparison();
-  comparison.policies[2].ratio_low = 0.8;
-  comparison.policies[2].ratio_high = 0.99;
-  EXPECT_THAT(claim(comparison), HasSubstr("(from 0.800 to 0.990), with"));
-  comparison.policies[2].ratio_high = 1.01;
-  EXPECT_THAT(claim(comparison), HasSubstr("(from 0.800 to 1.010: too wide to judge by; the "
-                                           "machine is busy, or the runs are short), with"));
+  comparison.policies[2].ratio_low = 0.9;
+  comparison.policies[2].ratio_high = 1.012;
+  EXPECT_THAT(claim(comparison), HasSubstr("times its speed (from 0.900 to 1.012), with"));
+  comparison.policies[2].ratio_high = 1.013;
+  EXPECT_THAT(claim(comparison),
+              HasSubstr(", at a speed that the pairs do not tell (from 0.900 to 1.013 times its "
+                        "speed: the machine is busy, or the runs are short), with"));
+}
+
+TEST(Report, PairsTellASpeedIfThereAreThreeAndTheyDifferByAnEighthAtMost) {
+  PolicyFigures figures{.runs = 3, .ratio = 0.95, .ratio_low = 0.8, .ratio_high = 0.9};
+  EXPECT_TRUE(tells_speed(figures));
+  figures.ratio_high = 0.901;
+  EXPECT_FALSE(tells_speed(figures));
+  figures.ratio_high = 0.9;
+  figures.runs = 2;
+  EXPECT_FALSE(tells_speed(figures));
+  figures.runs = 3;
+  figures.ratio = figures.ratio_low = figures.ratio_high = 0;  // no run finished
+  EXPECT_FALSE(tells_speed(figures));
+}
+
+TEST(Report, TheClaimBeginsWithItsSubject) {
+  Comparison comparison = claimed_comparison();
+  EXPECT_THAT(claim_of({}, comparison, "The job"), StartsWith("The job: throttled took"));
+  comparison.interrupted = true;
+  EXPECT_THAT(claim_of({}, comparison, "The job"), StartsWith("The job, so far: throttled took"));
 }
 
 TEST(Report, TheClaimOfWhatDivergedIsNoSuccess) {
