@@ -11,12 +11,15 @@ import argparse
 import concurrent.futures
 import os
 import pathlib
-import signal
 import subprocess
 import sys
+import tempfile
 
 import matrix
 from environment import HERE, OLDER, ROOT, VERSIONS, Environment, Unusable, pinned
+
+sys.path.insert(0, str(ROOT / "tools/gpu_check"))
+import processes  # noqa: E402
 
 # The program's name, the framework's, and the package whose version is shown.
 FRAMEWORKS = {
@@ -62,25 +65,12 @@ def settings_of_async(environment, variables):
 
 
 def run(command, variables, seconds):
-    """Runs `command` in a group of its own: its outcome, and nothing of it is left running."""
-    child = subprocess.Popen([str(word) for word in command], env=variables, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-                             start_new_session=True)
-    try:
-        output, errors = child.communicate(timeout=seconds)
-        code = child.returncode
-    except subprocess.TimeoutExpired:
-        code, output, errors = None, "", ""
-    end_group(child)
-    return matrix.outcome(code, output, errors, seconds)
-
-
-def end_group(child):
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    child.communicate()
+    """Runs `command` in a session of its own: its outcome, and nothing of it is left running."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        child = processes.start(command, variables, output, errors)
+        in_time = processes.end(child, seconds)
+        texts = [file.seek(0) or file.read().decode(errors="replace") for file in (output, errors)]
+    return matrix.outcome(child.returncode if in_time else None, *texts, seconds)
 
 
 def features_of(program, variables):

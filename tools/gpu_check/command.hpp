@@ -14,13 +14,8 @@ struct Command {
 /// Prints what the machine has. --json FILE writes it for programs; with -, JSON goes to standard
 /// output and text for people to standard error. Returns 2 and says why if no GPU answers.
 int run_info(int argc, char** argv);
-/// Runs the suites that need a GPU. Returns 2 if nothing is selected.
-int run_tests(int argc, char** argv);
 /// Prints, as JSON, what only a driver with a GPU can answer. Returns 2 and says why if no GPU
 /// answers.
 int run_facts(int argc, char** argv);
-/// Records known work on the GPU into a file, and prints as JSON what the timeline contains of it.
-/// Or counts a timeline's kernels and copies.
-int run_timeline(int argc, char** argv);
 
 }  // namespace weir::gpu_check

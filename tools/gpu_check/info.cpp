@@ -1,88 +1,88 @@
 #include "tools/gpu_check/info.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <memory>
 #include <string_view>
 
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/base/version.hpp"
 #include "commit.hpp"
+#include "tools/gpu_check/command.hpp"
+#include "tools/program/json_text.hpp"
+#include "tools/program/output_file.hpp"
+#include "tools/program/standard_streams.hpp"
 
 namespace weir::gpu_check {
+namespace {
 
 using nlohmann::json;
 
-std::string cuda_version(int number) {
-  if (number == 0) return "";
-  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
-}
-
-std::vector<std::string> changing_settings(const char* const* environment) {
-  // tools/gpu_check/shell/machine.sh unsets these for measurements.
+/// The variables of this environment that change a GPU's results or speed. tools/gpu_check/run.py
+/// unsets these for measurements.
+json changing_settings() {
   constexpr std::array<std::string_view, 3> kNames{
       "CUBLAS_", "NVIDIA_TF32_OVERRIDE=", "CUDA_LAUNCH_BLOCKING="};
-  std::vector<std::string> found;
-  for (; *environment != nullptr; ++environment) {
-    const std::string_view setting = *environment;
+  json found = json::object();
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string_view setting = *at;
     const auto starts = [&](std::string_view name) { return setting.starts_with(name); };
-    if (std::any_of(kNames.begin(), kNames.end(), starts)) found.emplace_back(setting);
+    if (std::none_of(kNames.begin(), kNames.end(), starts)) continue;
+    const std::size_t sign = setting.find('=');
+    found[std::string(setting.substr(0, sign))] = {{"value", setting.substr(sign + 1)},
+                                                   {"source", "environment"}};
   }
-  std::sort(found.begin(), found.end());
   return found;
 }
 
-namespace {
-
-std::string describe(const CublasInfo& cublas) {
-  if (cublas.file.empty()) return "no cuBLAS: " + cublas.why;
-  return "cuBLAS " + cublas.version + " in " + cublas.file;
-}
-
-/// As settings_json, of `NAME=VALUE`.
-json settings_json(const std::vector<std::string>& settings) {
-  json all = json::object();
-  for (const std::string& setting : settings) {
-    const std::size_t sign = setting.find('=');
-    all[setting.substr(0, sign)] = {{"value", setting.substr(sign + 1)}, {"source", "environment"}};
+std::string text_of(const json& info) {
+  const auto word = [](const json& one, const char* key) { return one[key].get<std::string>(); };
+  std::string text =
+      info["rehearsal"].get<bool>() ? "a rehearsal: the driver is the stand-in\n" : "";
+  for (const json& gpu : info["gpus"]) {
+    text += word(gpu, "name") + ", " + format_bytes(Bytes{gpu["memory_bytes"].get<std::size_t>()}) +
+            ", compute capability " + word(gpu, "compute_capability") + ", " +
+            gpu["multiprocessors"].dump() + " multiprocessors\n";
   }
-  return all;
+  const std::string driver = word(info, "driver");
+  text += "driver " + (driver.empty() ? "of unknown version" : driver) + " for CUDA " +
+          word(info, "driver_cuda") + ", CUDA runtime " + word(info, "runtime") +
+          ", built with toolkit " + word(info, "toolkit") + "\n" + word(info, "cublas") + "\n";
+  for (const auto& [name, setting] : info["settings"].items()) {
+    text += "set here, ignored by our own tests: " + name + "=" + word(setting, "value") + "\n";
+  }
+  return text + "Weir " + std::string(kVersion) + ", commit " + kCommit + "\n";
 }
 
 }  // namespace
 
-json info_json(const GpuInfo& info) {
-  json gpus = json::array();
-  for (const GpuDevice& gpu : info.gpus) {
-    gpus.push_back({{"name", gpu.name},
-                    {"compute_capability", gpu.compute_capability},
-                    {"memory_bytes", gpu.memory.count},
-                    {"multiprocessors", gpu.multiprocessors}});
+int run_info(int argc, char** argv) {
+  const bool as_json = argc == 3 && std::string_view(argv[1]) == "--json";
+  if (argc > 1 && !as_json) throw UsageError("info takes --json FILE or nothing");
+  const std::string path = as_json ? argv[2] : "";
+  const auto figures = as_json ? std::make_unique<OutputFile>("--json", path) : nullptr;
+  Machine machine = find_gpus();
+  if (machine.found["gpus"].empty()) {
+    std::fprintf(stderr, "%s: no GPU: %s\n", argv[0], machine.why.c_str());
+    return 2;
   }
-  return {{"weir", kVersion},
-          {"commit", kCommit},
-          {"driver", info.driver},
-          {"driver_cuda", info.driver_cuda},
-          {"runtime", info.runtime},
-          {"toolkit", info.toolkit},
-          {"cublas", describe(info.cublas)},
-          {"settings", settings_json(info.settings)},
-          {"rehearsal", info.rehearsal},
-          {"gpus", std::move(gpus)}};
-}
-
-std::string format_info(const GpuInfo& info) {
-  std::string text = info.rehearsal ? "a rehearsal: the driver is the stand-in\n" : "";
-  for (const GpuDevice& gpu : info.gpus) {
-    text += gpu.name + ", " + format_bytes(gpu.memory) + ", compute capability " +
-            gpu.compute_capability + ", " + std::to_string(gpu.multiprocessors) +
-            " multiprocessors\n";
+  machine.found["weir"] = kVersion;
+  machine.found["commit"] = kCommit;
+  machine.found["settings"] = changing_settings();
+  const std::string text = text_of(machine.found);
+  int print_error = 0;
+  if (path == "-") {
+    std::fputs(text.c_str(), stderr);
+  } else {
+    print_error = print(text);
   }
-  text += "driver " + (info.driver.empty() ? "of unknown version" : info.driver) + " for CUDA " +
-          info.driver_cuda + ", CUDA runtime " + info.runtime + ", built with toolkit " +
-          info.toolkit + "\n" + describe(info.cublas) + "\n";
-  for (const std::string& setting : info.settings) {
-    text += "set here, ignored by our own tests: " + setting + "\n";
-  }
-  return text + "Weir " + std::string(kVersion) + ", commit " + kCommit + "\n";
+  if (figures) figures->commit(json_text(machine.found));
+  require_printed(print_error);
+  return 0;
 }
 
 }  // namespace weir::gpu_check

@@ -1,9 +1,9 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "allocator/base/error_cuda.hpp"
 #include "kernels/blas/cublas_library_cuda.hpp"
@@ -39,13 +39,20 @@ bool driver_is_standin() {
   return found;
 }
 
-CublasInfo find_cublas() {
+/// The cuBLAS that matrix products would use, or why there is none and where it was searched.
+std::string find_cublas() {
   try {
     const cuda::CublasLibrary& library = cuda::cublas_library();
-    return {library.file, library.version, ""};
+    return "cuBLAS " + library.version + " in " + library.file;
   } catch (const UsageError& error) {
-    return {"", "", error.what()};
+    return std::string("no cuBLAS: ") + error.what();
   }
+}
+
+/// Formats CUDA's version number: 13000 as `13.0`.
+std::string cuda_version(int number) {
+  if (number == 0) return "";
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
 int attribute(cudaDeviceAttr which, int device) {
@@ -54,50 +61,56 @@ int attribute(cudaDeviceAttr which, int device) {
   return value;
 }
 
-GpuDevice describe(int device) {
+nlohmann::json describe(int device) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  return {properties.name,
-          std::to_string(attribute(cudaDevAttrComputeCapabilityMajor, device)) + "." +
-              std::to_string(attribute(cudaDevAttrComputeCapabilityMinor, device)),
-          Bytes{properties.totalGlobalMem}, attribute(cudaDevAttrMultiProcessorCount, device)};
+  return {{"name", properties.name},
+          {"memory_bytes", properties.totalGlobalMem},
+          {"compute_capability",
+           std::to_string(attribute(cudaDevAttrComputeCapabilityMajor, device)) + "." +
+               std::to_string(attribute(cudaDevAttrComputeCapabilityMinor, device))},
+          {"multiprocessors", attribute(cudaDevAttrMultiProcessorCount, device)}};
+}
+
+/// Lists the GPUs that programs may use. Returns why there is none, or nothing.
+std::string list_gpus(int driver_cuda, nlohmann::json& gpus) {
+  if (driver_cuda == 0) {
+    return "there is no NVIDIA driver here (libcuda.so.1); install one, or use a machine that has "
+           "it";
+  }
+  if (driver_cuda / 1000 < CUDART_VERSION / 1000) {
+    return "the driver serves CUDA " + cuda_version(driver_cuda) + ", and this program needs " +
+           cuda_version(CUDART_VERSION) +
+           ": update the driver, or build for it with a toolkit of " +
+           std::to_string(driver_cuda / 1000) + ".x (tools/gpu-check --build --toolkit DIR)";
+  }
+  int devices = 0;
+  const cudaError_t code = take_cuda_error(cudaGetDeviceCount(&devices));
+  if (code != cudaSuccess && code != cudaErrorNoDevice) {
+    return "the driver does not answer: " + describe_cuda_error(code) + "; nvidia-smi may say more";
+  }
+  for (int device = 0; device < devices; ++device) gpus.push_back(describe(device));
+  return devices > 0 ? "" : "the driver knows of no GPU; see CUDA_VISIBLE_DEVICES";
 }
 
 }  // namespace
 
-GpuInfo find_gpus() {
-  GpuInfo info;
-  info.toolkit = WEIR_CUDA_TOOLKIT;
-  int number = 0;
-  check_cuda(cudaRuntimeGetVersion(&number), "cudaRuntimeGetVersion");
-  info.runtime = cuda_version(number);
-  check_cuda(cudaDriverGetVersion(&number), "cudaDriverGetVersion");
-  info.driver_cuda = cuda_version(number);
-  if (number == 0) {
-    info.why =
-        "there is no NVIDIA driver here (libcuda.so.1); install one, or use a machine that has it";
-    return info;
-  }
-  if (number / 1000 < CUDART_VERSION / 1000) {
-    info.why = "the driver serves CUDA " + info.driver_cuda + ", and this program needs " +
-               info.runtime + ": update the driver, or build for it with a toolkit of " +
-               std::to_string(number / 1000) + ".x (tools/gpu-check --build --toolkit DIR)";
-    return info;
-  }
-  info.driver = driver_version();
-  info.rehearsal = driver_is_standin();
-  info.cublas = find_cublas();
-  info.settings = changing_settings(environ);
-  int devices = 0;
-  const cudaError_t code = take_cuda_error(cudaGetDeviceCount(&devices));
-  if (code != cudaSuccess && code != cudaErrorNoDevice) {
-    info.why =
-        "the driver does not answer: " + describe_cuda_error(code) + "; nvidia-smi may say more";
-    return info;
-  }
-  for (int device = 0; device < devices; ++device) info.gpus.push_back(describe(device));
-  if (info.gpus.empty()) info.why = "the driver knows of no GPU; see CUDA_VISIBLE_DEVICES";
-  return info;
+Machine find_gpus() {
+  int runtime = 0;
+  int driver = 0;
+  check_cuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  nlohmann::json gpus = nlohmann::json::array();
+  std::string why = list_gpus(driver, gpus);
+  if (!why.empty()) return {{{"gpus", std::move(gpus)}}, std::move(why)};
+  return {{{"driver", driver_version()},
+           {"driver_cuda", cuda_version(driver)},
+           {"runtime", cuda_version(runtime)},
+           {"toolkit", WEIR_CUDA_TOOLKIT},
+           {"cublas", find_cublas()},
+           {"rehearsal", driver_is_standin()},
+           {"gpus", std::move(gpus)}},
+          ""};
 }
 
 }  // namespace weir::gpu_check

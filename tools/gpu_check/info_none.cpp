@@ -4,10 +4,9 @@
 
 namespace weir::gpu_check {
 
-GpuInfo find_gpus() {
-  GpuInfo info;
-  info.why = "this program was built without a CUDA toolkit; build/dev/cuda_note.txt says why";
-  return info;
+Machine find_gpus() {
+  return {{{"gpus", nlohmann::json::array()}},
+          "this program was built without a CUDA toolkit; build/dev/cuda_note.txt says why"};
 }
 
 }  // namespace weir::gpu_check

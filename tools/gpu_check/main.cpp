@@ -1,5 +1,8 @@
 // weir-gpu: finds the command and runs it. Called by tools/gpu-check.
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstdio>
 #include <string>
@@ -14,13 +17,30 @@
 namespace weir::gpu_check {
 namespace {
 
+/// Runs the suites that need a GPU. Returns 2 if nothing is selected.
+int run_tests(int argc, char** argv) {
+  testing::InitGoogleMock(&argc, argv);
+  if (argc > 1) {
+    std::fprintf(stderr, "%s: what is '%s'?\n", argv[0], argv[1]);
+    return 2;
+  }
+  const int status = RUN_ALL_TESTS();
+  // GoogleTest accepts a run without tests; a check must not.
+  const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
+  if (!testing::GTEST_FLAG(list_tests) && tests.test_to_run_count() == 0) {
+    std::fprintf(stderr, "%s: no test ran: %s\n", argv[0],
+                 tests.total_test_count() == 0 ? "this program was built without any"
+                                               : "no test matches the filter");
+    return 2;
+  }
+  return status;
+}
+
 constexpr std::array kOwn{
     Command{"info", "the GPU, driver, toolkit, cuBLAS and commit; --json FILE for a program",
             run_info},
     Command{"test", "the suites that need a GPU, with GoogleTest's flags", run_tests},
     Command{"facts", "facts that only a driver with a GPU can report, as JSON", run_facts},
-    Command{"timeline", "compare known work with its timeline: FILE [--small]; count FILE",
-            run_timeline},
 };
 
 template <typename Use>
