@@ -9,6 +9,7 @@
 
 #include "tools/replay/measure/measure.hpp"
 #include "tools/replay/show/address_map.hpp"
+#include "tools/replay/show/plot.hpp"
 #include "tools/replay/subject/pool_subject.hpp"
 
 namespace weir::replay {
