@@ -1,6 +1,6 @@
 #pragma once
 
-// The two commands and their flags.
+// The two commands.
 
 #include <cstdint>
 #include <string>
@@ -11,17 +11,7 @@
 
 namespace weir::bench {
 
-/// The flags as given.
-struct StressFlags {
-  std::string pools;
-  std::string peers = "all";
-  std::string upstream = "simulated";
-  std::string size = "1GiB";
-  std::string seed = "1";
-  bool wide = false;
-};
-
-/// The checked flags.
+/// What the flags choose.
 struct Stress {
   std::vector<replay::Candidate> candidates;  ///< our pools first
   std::size_t pools = 0;                      ///< number of our pools
@@ -37,9 +27,6 @@ struct Stress {
 inline constexpr unsigned kPatternThreads = 4;
 inline constexpr const char* kThreadsText =
     "four threads of random blocks, a stream each; differs from run to run";
-
-/// Throws UsageError naming the flag, its value and what is allowed.
-[[nodiscard]] Stress checked(const StressFlags& flags);
 
 // Print their table and return the exit code: 1 if one of our pools did not fail cleanly.
 int run_fragmentation(const Stress& stress);

@@ -10,7 +10,6 @@
 #include "bench/stress/running_out.hpp"
 #include "tools/program/report_table.hpp"
 #include "tools/program/table.hpp"
-#include "tools/replay/measure/least_capacity.hpp"
 
 namespace weir::bench {
 namespace {

@@ -35,18 +35,4 @@ struct Pattern {
 [[nodiscard]] std::vector<replay::Trace> thread_patterns(const PatternOptions& options,
                                                          unsigned threads);
 
-// By name, as in `patterns`.
-
-[[nodiscard]] replay::Trace random_pattern(const PatternOptions& options);
-[[nodiscard]] replay::Trace sawtooth_pattern(const PatternOptions& options);
-[[nodiscard]] replay::Trace comb_pattern(const PatternOptions& options);
-[[nodiscard]] replay::Trace growing_pattern(const PatternOptions& options);
-[[nodiscard]] replay::Trace fixed_steps_pattern(const PatternOptions& options);
-[[nodiscard]] replay::Trace varying_steps_pattern(const PatternOptions& options);
-[[nodiscard]] replay::Trace streams_pattern(const PatternOptions& options);
-[[nodiscard]] replay::Trace against_round_pattern(const PatternOptions& options);
-[[nodiscard]] replay::Trace against_naive_pattern(const PatternOptions& options);
-[[nodiscard]] replay::Trace against_best_fit_pattern(const PatternOptions& options);
-[[nodiscard]] replay::Trace against_paged_pattern(const PatternOptions& options);
-
 }  // namespace weir::bench

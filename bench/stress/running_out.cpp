@@ -1,11 +1,13 @@
 #include "bench/stress/running_out.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
-#include "bench/stress/accounting.hpp"
+#include "tools/replay/subject/pool_subject.hpp"
 
 namespace weir::bench {
 namespace {
@@ -18,6 +20,36 @@ using replay::Trace;
 constexpr Bytes kSmallest{512};
 
 StreamId stream_of(std::uint32_t stream) { return {std::uint64_t{stream} + 1}; }
+
+/// Checks a subject's counts against the `requested` bytes of its live buffers. Returns the fault;
+/// empty if there is none. A peer is checked only against what it reports itself.
+std::string accounting_fault(const replay::Subject& subject, Bytes requested) {
+  const replay::Footprint footprint = subject.footprint();
+  const bool says = footprint.allocated.count != 0 || requested.count == 0;
+  if (says && footprint.allocated < requested) {
+    return "allocated is less than what is live: " + format_bytes(footprint.allocated);
+  }
+  if (requested.count == 0 && footprint.allocated.count != 0) {
+    return "nothing is live, and " + format_bytes(footprint.allocated) + " are allocated";
+  }
+  if (footprint.allocated > footprint.reserved) return "allocated is more than reserved";
+  const auto* const pool = dynamic_cast<const replay::PoolSubject*>(&subject);
+  if (pool == nullptr) return {};
+
+  const Statistics statistics = pool->pool().statistics();
+  if (statistics.requested.current != requested) {
+    return "the pool has " + format_bytes(statistics.requested.current) + " requested, and " +
+           format_bytes(requested) + " are live";
+  }
+  const Bytes sum =
+      statistics.allocated.current + statistics.awaiting.current + statistics.cached.current;
+  if (sum != statistics.reserved.current) {
+    return "allocated + awaiting + cached is not reserved: " + format_bytes(sum) + " and " +
+           format_bytes(statistics.reserved.current);
+  }
+  if (statistics.reserved.current > statistics.budget) return "reserved is above the budget";
+  return {};
+}
 
 /// Plays a trace on a subject, up to the first refusal.
 class Run {
@@ -110,6 +142,51 @@ std::string wrong_after_refusal(Subject& subject, Run& run, const Operation& ref
   return accounting_fault(subject, {});
 }
 
+/// A level that several threads change, and its peak.
+class SharedGauge {
+ public:
+  void add(Bytes bytes) { raise(level_.fetch_add(bytes.count) + bytes.count); }
+  void remove(Bytes bytes) { level_.fetch_sub(bytes.count); }
+  void raise(std::uint64_t level) {
+    std::uint64_t before = peak_.load();
+    while (before < level && !peak_.compare_exchange_weak(before, level)) {
+    }
+  }
+  [[nodiscard]] Bytes peak() const { return {peak_.load()}; }
+
+ private:
+  std::atomic<std::uint64_t> level_{0};
+  std::atomic<std::uint64_t> peak_{0};
+};
+
+struct Shared {
+  SharedGauge requested;
+  SharedGauge reserved;
+  std::atomic<std::uint64_t> refused{0};
+};
+
+void play_thread(const replay::Trace& trace, replay::Subject& subject, Shared& shared) {
+  constexpr std::size_t kLookEvery = 16;
+  std::vector<void*> pointers(trace.buffers);
+  for (std::size_t i = 0; i < trace.operations.size(); ++i) {
+    const replay::Operation& operation = trace.operations[i];
+    const StreamId stream = stream_of(operation.stream);
+    void*& pointer = pointers[operation.buffer];
+    if (operation.action == replay::Action::kAllocate) {
+      pointer = subject.allocate(operation.bytes, stream);
+      if (pointer == nullptr) {
+        ++shared.refused;
+      } else {
+        shared.requested.add(operation.bytes);
+      }
+    } else if (operation.action == replay::Action::kFree && pointer != nullptr) {
+      subject.deallocate(pointer, operation.bytes, stream);
+      shared.requested.remove(operation.bytes);
+    }
+    if (i % kLookEvery == 0) shared.reserved.raise(subject.footprint().reserved.count);
+  }
+}
+
 }  // namespace
 
 RunningOut run_out(const Trace& trace, const replay::MakeSubject& make, Bytes capacity) {
@@ -139,6 +216,30 @@ RunningOut run_out(const Trace& trace, const replay::MakeSubject& make, Bytes ca
       serves(*make(capacity), refused->bytes, stream_of(refused->stream))) {
     result.wrong = "once all is freed, " + format_bytes(refused->bytes) + " are not served";
   }
+  if (!result.wrong.empty()) result.ending = Ending::kUnclean;
+  return result;
+}
+
+ThreadsFigures replay_threads(std::span<const replay::Trace> traces, replay::Subject& subject) {
+  Shared shared;
+  {
+    std::vector<std::jthread> threads;
+    for (const replay::Trace& trace : traces) {
+      threads.emplace_back([&trace, &subject, &shared] { play_thread(trace, subject, shared); });
+    }
+  }
+  return {.peak_requested = shared.requested.peak(),
+          .peak_reserved = shared.reserved.peak(),
+          .refused = shared.refused.load()};
+}
+
+RunningOut run_out_threads(std::span<const replay::Trace> traces, const replay::MakeSubject& make,
+                           Bytes capacity) {
+  const std::unique_ptr<replay::Subject> subject = make(capacity);
+  const ThreadsFigures figures = replay_threads(traces, *subject);
+  RunningOut result{.ending = figures.refused == 0 ? Ending::kCompleted : Ending::kClean,
+                    .refused_at = figures.refused,
+                    .wrong = accounting_fault(*subject, {})};
   if (!result.wrong.empty()) result.ending = Ending::kUnclean;
   return result;
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// How failures and lists of tests print a pattern. Found by argument-dependent lookup.
+// Patterns by name, and how failures and lists of tests print one.
 
+#include <algorithm>
 #include <ostream>
 
 #include "bench/stress/patterns.hpp"
@@ -10,6 +11,10 @@ namespace weir::bench {
 
 inline std::ostream& operator<<(std::ostream& out, const Pattern& pattern) {
   return out << pattern.name;
+}
+
+inline replay::Trace pattern(std::string_view name, const PatternOptions& options) {
+  return std::ranges::find(patterns(), name, &Pattern::name)->make(options);
 }
 
 }  // namespace weir::bench
