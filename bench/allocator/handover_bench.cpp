@@ -70,10 +70,8 @@ void behind_a_wait(benchmark::State& state) {
 }  // namespace
 
 void add_handover(Table& table) {
-  benchmark::RegisterBenchmark("handover/passed", passed)->UseRealTime();
-  table.add({.figure = "handover/passed"});
-  benchmark::RegisterBenchmark("handover/behind_a_wait", behind_a_wait)->UseRealTime();
-  table.add({.figure = "handover/behind_a_wait"});
+  table.add({.figure = "handover/passed"}, passed)->UseRealTime();
+  table.add({.figure = "handover/behind_a_wait"}, behind_a_wait)->UseRealTime();
 }
 
 }  // namespace weir::bench

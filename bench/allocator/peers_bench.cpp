@@ -17,7 +17,6 @@
 
 #include "allocator/pool.hpp"
 #include "bench/peers/peers.hpp"
-#include "bench/peers/runtime.hpp"
 #include "bench/shared/jemalloc.hpp"
 #include "bench/shared/table.hpp"
 #include "scheduler/device/cpu_device.hpp"

@@ -35,19 +35,12 @@ std::vector<Bytes> mixed_sizes(std::size_t live) {
   return drawn;
 }
 
-PoolOptions options_of(PoolKind kind) {
-  PoolOptions options;
-  options.kind = kind;
-  return options;
-}
-
 /// A pool shared by all threads, each with its own stream.
-template <PoolKind Kind>
 class PoolHeap {
  public:
   PoolHeap(std::size_t threads, std::size_t live)
       : device_(gib(1), std::make_unique<SimulatedUpstream>(gib(4096))),
-        pool_({device_.upstream(), device_.progress()}, options_of(Kind)),
+        pool_({device_.upstream(), device_.progress()}, {}),
         held_(threads) {
     std::size_t i = 0;
     for (const Bytes size : mixed_sizes(live)) {
@@ -167,14 +160,12 @@ std::string name_of(const std::string& what, std::int64_t live, int threads) {
   return "pool/" + what + "/live:" + std::to_string(live) + "/threads:" + std::to_string(threads);
 }
 
-using RoundHeap = PoolHeap<PoolKind::kRound>;
-
 void add_same_block(Table& table, Bytes size, std::int64_t live, int threads) {
   std::string text = format_bytes(size);
   std::erase(text, ' ');
   const std::string name = name_of("same/" + text, live, threads);
   const std::string peer = name + "/jemalloc";
-  add<RoundHeap>(name, threads, live, [size](auto& state) { same_block<RoundHeap>(state, size); });
+  add<PoolHeap>(name, threads, live, [size](auto& state) { same_block<PoolHeap>(state, size); });
   add<JemallocHeap>(peer, threads, live,
                     [size](auto& state) { same_block<JemallocHeap>(state, size); });
   const bool alone = threads == 1;
@@ -187,25 +178,15 @@ void add_same_block(Table& table, Bytes size, std::int64_t live, int threads) {
   }
 }
 
-template <PoolKind Kind>
-void add_random_blocks(Table& table, const std::string& what, std::int64_t live, int threads) {
-  using Heap = PoolHeap<Kind>;
-  const std::string name = name_of(what, live, threads);
-  const std::string peer = name_of("random", live, threads) + "/jemalloc";
-  add<Heap>(name, threads, live, random_blocks<Heap>);
+void add_random_blocks(Table& table, std::int64_t live, int threads) {
+  const std::string name = name_of("random", live, threads);
+  const std::string peer = name + "/jemalloc";
+  add<JemallocHeap>(peer, threads, live, random_blocks<JemallocHeap>);
+  add<PoolHeap>(name, threads, live, random_blocks<PoolHeap>);
   table.add({.figure = name, .against = peer});
   if (threads == 1 && live == 100'000) {
-    table.add({.figure = name, .against = name_of(what, 10, 1), .most_ratio = 4.0});
+    table.add({.figure = name, .against = name_of("random", 10, 1), .most_ratio = 4.0});
   }
-}
-
-void add_random_blocks(Table& table, std::int64_t live, int threads) {
-  add<JemallocHeap>(name_of("random", live, threads) + "/jemalloc", threads, live,
-                    random_blocks<JemallocHeap>);
-  add_random_blocks<PoolKind::kRound>(table, "random", live, threads);
-  if (threads != 1) return;
-  add_random_blocks<PoolKind::kBestFit>(table, "random/best_fit", live, threads);
-  add_random_blocks<PoolKind::kPaged>(table, "random/paged", live, threads);
 }
 
 }  // namespace

@@ -229,33 +229,30 @@ void woken_by_close(benchmark::State& state, Sleep sleep) {
 void add_wake_up(Table& table, const std::string& name, void (*wake_up)(benchmark::State&, Sleep)) {
   const std::string bare = name + "/condition_variable";
   for (const Sleep sleep : {Sleep::kAdmission, Sleep::kBare}) {
-    const std::string& figure = sleep == Sleep::kBare ? bare : name;
-    benchmark::RegisterBenchmark(
-        figure.c_str(), [wake_up, sleep](benchmark::State& state) { wake_up(state, sleep); })
+    const Row row = sleep == Sleep::kBare ? Row{.figure = bare}
+                                          : Row{.figure = name, .against = bare, .most_ratio = 2};
+    table.add(row, [wake_up, sleep](benchmark::State& state) { wake_up(state, sleep); })
         ->UseManualTime()
         ->Iterations(1);
   }
-  table.add({.figure = name, .against = bare, .most_ratio = 2});
 }
 
 }  // namespace
 
 void add_admission(Table& table) {
-  benchmark::RegisterBenchmark("admission/lock_and_clock", lock_and_clock)->UseRealTime();
-  table.add({.figure = "admission/lock_and_clock"});
-  benchmark::RegisterBenchmark("admission/begin", begin)->UseManualTime();
-  table.add({.figure = "admission/begin", .against = "admission/lock_and_clock", .most_ns = 200});
-  benchmark::RegisterBenchmark("admission/uncontended", uncontended)->UseRealTime();
-  table.add(
-      {.figure = "admission/uncontended", .against = "admission/lock_and_clock", .most_ns = 200});
-  benchmark::RegisterBenchmark("admission/behind_100_batches", behind_100_batches)->UseRealTime();
-  table.add({.figure = "admission/behind_100_batches", .against = "admission/uncontended"});
-  benchmark::RegisterBenchmark("admission/two_threads", contended)
+  const std::string clock = "admission/lock_and_clock";
+  const std::string alone = "admission/uncontended";
+  table.add({.figure = clock}, lock_and_clock)->UseRealTime();
+  table.add({.figure = "admission/begin", .against = clock, .most_ns = 200}, begin)
+      ->UseManualTime();
+  table.add({.figure = alone, .against = clock, .most_ns = 200}, uncontended)->UseRealTime();
+  table.add({.figure = "admission/behind_100_batches", .against = alone}, behind_100_batches)
+      ->UseRealTime();
+  table.add({.figure = "admission/two_threads", .against = alone}, contended)
       ->Threads(2)
       ->UseRealTime()
       ->Setup([](const benchmark::State& /*state*/) { shared = std::make_unique<Rig>(); })
       ->Teardown([](const benchmark::State& /*state*/) { shared.reset(); });
-  table.add({.figure = "admission/two_threads", .against = "admission/uncontended"});
   add_wake_up(table, "admission/woken_by_device", woken_by_device);
   add_wake_up(table, "admission/woken_by_close", woken_by_close);
 }

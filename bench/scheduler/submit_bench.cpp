@@ -84,18 +84,17 @@ void worker_asleep(benchmark::State& state, bool until_begun) {
 }  // namespace
 
 void add_submit(Table& table) {
-  benchmark::RegisterBenchmark("submit/worker_busy", operation)->UseRealTime();
-  table.add({.figure = "submit/worker_busy", .most_ns = 1000});
-  benchmark::RegisterBenchmark("submit/worker_busy/new_output", new_output)->UseRealTime();
-  table.add({.figure = "submit/worker_busy/new_output", .most_ns = 1000});
+  table.add({.figure = "submit/worker_busy", .most_ns = 1000}, operation)->UseRealTime();
+  table.add({.figure = "submit/worker_busy/new_output", .most_ns = 1000}, new_output)
+      ->UseRealTime();
   for (const bool until_begun : {false, true}) {
     const std::string name =
         std::string("submit/worker_asleep/") + (until_begun ? "until_begun" : "call");
-    benchmark::RegisterBenchmark(
-        name.c_str(), [until_begun](benchmark::State& state) { worker_asleep(state, until_begun); })
+    table
+        .add({.figure = name},
+             [until_begun](benchmark::State& state) { worker_asleep(state, until_begun); })
         ->UseManualTime()
         ->Iterations(300);
-    table.add({.figure = name});
   }
 }
 

@@ -93,21 +93,17 @@ struct Figures {
 Figures figures_of(const Row& row, const Spread& own, std::optional<double> other) {
   const std::array<std::optional<double>, 4> values{own.median, own.least, own.most, other};
   Figures figures;
-  if (row.counter.empty() && row.rate.empty()) {
+  if (row.counter.empty()) {
     const UnitColumn column = times_in_one_unit(values);
     figures.unit = column.unit;
     std::ranges::copy(column.cells, figures.cells.begin());
     return figures;
   }
-  figures.unit = row.counter.empty() ? row.rate : row.counter;
-  const bool is_rate = row.counter.empty();
+  figures.unit = row.counter;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::optional<double>& value = values.at(i);
-    figures.cells.at(i) =
-        value ? format_three_digits(is_rate ? 1e9 / *value : *value) : std::string("-");
+    figures.cells.at(i) = value ? format_three_digits(*value) : std::string("-");
   }
-  // The longest time is the least rate.
-  if (is_rate) std::swap(figures.cells[1], figures.cells[2]);
   return figures;
 }
 

@@ -21,7 +21,6 @@ struct Row {
   double most_ratio = 0;    ///< target: at most this many times the other's time; 0: none
   double most_more_ns = 0;  ///< target: at most this much more than the other; 0: none
   bool shows_more = false;  ///< says how much more than the other, without a target for it
-  std::string rate{};       ///< shown as so many of these per second instead of as a time
   std::string counter{};    ///< shows this counter of the benchmark instead of its time
 };
 
@@ -31,6 +30,12 @@ class Table final : public benchmark::BenchmarkReporter {
   /// Prints all columns, and cuts nothing to fit 100 columns.
   void show_wide() { wide_ = true; }
   void add(Row row) { rows_.push_back(std::move(row)); }
+  /// Registers `run` as the benchmark of the row, and adds the row.
+  template <typename Run>
+  benchmark::internal::Benchmark* add(const Row& row, const Run& run) {
+    add(row);
+    return benchmark::RegisterBenchmark(row.figure.c_str(), run);
+  }
   /// Adds a line under the table if a benchmark of `topic` ran.
   void note(std::string topic, std::string line) {
     notes_.emplace_back(std::move(topic), std::move(line));
@@ -59,7 +64,6 @@ void add_index(Table& table);
 void add_log(Table& table);
 void add_optimizer(Table& table);
 void add_peers(Table& table);
-void add_policy(Table& table);
 void add_pool(Table& table);
 void add_sparse(Table& table);
 void add_sparse_data(Table& table);

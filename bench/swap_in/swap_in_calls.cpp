@@ -78,14 +78,20 @@ CUstream new_stream() {
   return stream;
 }
 
+void make_streams(int count) {
+  for (int i = 0; i < count; ++i) (void)new_stream();
+}
+
+void pair() {
+  CUdeviceptr pointer = 0;
+  CHECK(cuMemAlloc(&pointer, kBytes));
+  CHECK(cuMemFree(pointer));
+}
+
 double alloc_free(int streams) {
   use_device();
-  for (int i = 0; i < streams; ++i) (void)new_stream();
-  return time_of(401, 32, [] {
-    CUdeviceptr pointer = 0;
-    CHECK(cuMemAlloc(&pointer, kBytes));
-    CHECK(cuMemFree(pointer));
-  });
+  make_streams(streams);
+  return time_of(401, 32, pair);
 }
 
 /// The driver calls that such a pair makes with the library, on their own: the stand-in's share of
@@ -94,11 +100,6 @@ double alloc_free_calls() {
   use_device();
   CUstream stream = new_stream();
   constexpr std::uint64_t kPairs = 320;
-  const auto pair = [] {
-    CUdeviceptr pointer = 0;
-    CHECK(cuMemAlloc(&pointer, kBytes));
-    CHECK(cuMemFree(pointer));
-  };
   pair();
   weir_standin_clear_counters();
   for (std::uint64_t i = 0; i < kPairs; ++i) pair();
@@ -138,16 +139,6 @@ double time_of_cycles(int streams, int operations, const Operation& operation) {
   const std::size_t chunks = streams <= 100 ? 401 : 7;
   for (int i = 0; i < 2 * cycle; ++i) operation();  // until all memory it needs is there
   return time_of(chunks, cycle, operation) / operations;
-}
-
-void make_streams(int count) {
-  for (int i = 0; i < count; ++i) (void)new_stream();
-}
-
-void pair() {
-  CUdeviceptr pointer = 0;
-  CHECK(cuMemAlloc(&pointer, kBytes));
-  CHECK(cuMemFree(pointer));
 }
 
 double alloc_free_known(int streams) {

@@ -10,7 +10,6 @@ import math
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -93,12 +92,6 @@ class Training:
                 print(f"    {self.pairs} pairs, the median between {least:.4f} and {most:.4f}")
 
 
-def print_publishing(build, quick):
-    words = [str(build / "bench/timeline/weir-live-cost"), "1" if quick else "20"]
-    said = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
-    row("weir top: publishing, of a processor", said.split()[-4], "", True)
-
-
 def print_reports(build, scratch, quick):
     page = scratch / "page.html"
     for events in (10**4, 10**5) if quick else (10**6, 10**7):
@@ -127,7 +120,6 @@ def main(words):
         scratch = pathlib.Path(folder)
         print(f"{'figure':<46} {'value':>12}  {'target':>10}")
         print_reports(build, scratch, quick)
-        print_publishing(build, quick)
         Training(build / "trainer/weir-train", scratch, quick).print()
     return 0
 

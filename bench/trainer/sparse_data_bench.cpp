@@ -6,15 +6,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
-#include <system_error>
 #include <vector>
 
+#include "bench/shared/rig.hpp"
 #include "bench/shared/table.hpp"
 #include "kernels/sparse/packed.hpp"
 #include "trainer/data/input_file.hpp"
@@ -37,23 +35,11 @@ const SparseDraw& draw() {
 /// A made set of some ten megabytes in a temporary folder, in the page cache.
 class MadeSet {
  public:
-  MadeSet() : folder_((std::filesystem::temp_directory_path() / "weir-bench-XXXXXX").string()) {
-    if (mkdtemp(folder_.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    make_sparse("weir-bench", folder_, kSetRows, draw());
-  }
-  ~MadeSet() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  MadeSet(const MadeSet&) = delete;
-  MadeSet& operator=(const MadeSet&) = delete;
-
-  [[nodiscard]] std::string file() const {
-    return (std::filesystem::path(folder_) / kSparseTrainFile).string();
-  }
+  MadeSet() { make_sparse("weir-bench", folder_.path(), kSetRows, draw()); }
+  [[nodiscard]] std::string file() const { return folder_.file(kSparseTrainFile); }
 
  private:
-  std::string folder_;
+  const TemporaryFolder folder_;
 };
 
 void show_rate(benchmark::State& state, std::size_t bytes) {
@@ -119,18 +105,18 @@ void make_batch(benchmark::State& state) {
 
 void add_sparse_data(Table& table) {
   constexpr double kMillisecond = 1e6;
-  benchmark::RegisterBenchmark("sparse-data/read_plainly", read_plainly)->UseRealTime();
-  benchmark::RegisterBenchmark("sparse-data/parse", parse)->UseRealTime();
-  benchmark::RegisterBenchmark("sparse-data/pack", pack)->UseRealTime();
-  benchmark::RegisterBenchmark("sparse-data/make_batch", make_batch)->UseRealTime();
-  table.add({.figure = "sparse-data/parse", .against = "sparse-data/read_plainly"});
-  table.add(
-      {.figure = "sparse-data/parse", .against = "sparse-data/read_plainly", .counter = "MB/s"});
-  table.add({.figure = "sparse-data/pack", .most_ns = kMillisecond});
+  const std::string plain = "sparse-data/read_plainly";
+  table.add({.figure = plain}, read_plainly)->UseRealTime();
+  table.add({.figure = "sparse-data/parse", .against = plain}, parse)->UseRealTime();
+  table.add({.figure = "sparse-data/parse", .against = plain, .counter = "MB/s"});
+  table.add({.figure = "sparse-data/pack", .most_ns = kMillisecond}, pack)->UseRealTime();
   table.add({.figure = "sparse-data/pack", .counter = "entries"});
-  table.add({.figure = "sparse-data/make_batch",
-             .against = "sparse-data/pack",
-             .most_ns = 2 * kMillisecond});
+  table
+      .add({.figure = "sparse-data/make_batch",
+            .against = "sparse-data/pack",
+            .most_ns = 2 * kMillisecond},
+           make_batch)
+      ->UseRealTime();
 }
 
 }  // namespace weir::bench

@@ -6,15 +6,12 @@
 
 #include <array>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "allocator/base/error.hpp"
 #include "bench/shared/rig.hpp"
 #include "bench/shared/table.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"
@@ -26,27 +23,6 @@ namespace {
 constexpr std::size_t kRows = 64;
 constexpr std::size_t kWidth = 1024;
 constexpr int kSteps = 20;
-
-/// A folder for the file, which goes with it.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "weir-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw Error("no folder for checkpoints can be made");
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  [[nodiscard]] std::string file() const { return (path_ / "run.ckp").string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 class Network {
  public:
@@ -86,7 +62,7 @@ class Training {
  public:
   Training() {
     CheckpointOptions options;
-    options.path = folder_.file();
+    options.path = folder_.file("run.ckp");
     options.schedule.batches = 1;
     checkpointer_.emplace(rig_.scheduler, options);
     run(false);  // so that the batches' kind is known and the pool is warm
@@ -114,7 +90,7 @@ class Training {
   std::unique_ptr<Maths> maths_ = make_cpu_maths();
   Rig rig_{{.budget = mib(512), .policy = Policy::kThrottled}};
   Network network_{rig_, *maths_};
-  const Folder folder_;
+  const TemporaryFolder folder_;
   std::uint64_t done_ = 0;
   std::uint64_t begun_ = 0;
   std::optional<Checkpointer> checkpointer_;
@@ -142,10 +118,11 @@ void add_checkpoint(Table& table) {
     const auto train = [training, with = name == one](benchmark::State& state) {
       train_beside(state, *training, with);
     };
-    benchmark::RegisterBenchmark(name.c_str(), train)->UseManualTime();
+    const Row row = name == one
+                        ? Row{.figure = one, .against = none, .most_ratio = 1.0 + 1.0 / kSteps}
+                        : Row{.figure = none};
+    table.add(row, train)->UseManualTime();
   }
-  table.add({.figure = none});
-  table.add({.figure = one, .against = none, .most_ratio = 1.0 + 1.0 / kSteps});
 }
 
 }  // namespace weir::bench
