@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/peers/candidates.hpp"
+#include "bench/peers/peers.hpp"
 #include "tools/program/command_line.hpp"
 #include "tools/program/output_file.hpp"
 #include "tools/program/run_main.hpp"

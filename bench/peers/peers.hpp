@@ -1,15 +1,20 @@
 #pragma once
 
-// Other projects' allocators, as subjects of replays and peers of our pools. This tree contains
-// none of their files: bench/peers/fetch downloads them, and a build without one reports that in
-// one line.
+// Other projects' allocators, as subjects of replays and peers of our pools, and the choice of both
+// by flags. This tree contains none of their files: bench/peers/fetch downloads them, and a build
+// without one reports that in one line.
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "allocator/pool_options.hpp"
+#include "tools/replay/measure/measure.hpp"
 #include "tools/replay/subject/pool_subject.hpp"
 #include "tools/replay/subject/subject.hpp"
+#include "tools/replay/subject/upstreams.hpp"
 
 namespace weir::bench {
 
@@ -35,8 +40,41 @@ struct Peers {
 /// Returns the peers that this program was built with.
 [[nodiscard]] Peers find_peers();
 
-// One function per allocator, in rmm_cuda.cpp or rmm_none.cpp, and so on.
+// One function per allocator: rmm_cuda.cpp, torch_cuda.cpp.
 void add_rmm(Peers& peers);
 void add_torch(Peers& peers);
+
+/// Parses our pools like `weir replay --pool`. The budget is the whole upstream.
+[[nodiscard]] std::vector<replay::Candidate> pool_candidates(std::string_view flag,
+                                                             std::string_view text,
+                                                             const replay::MakeUpstream& upstream);
+
+struct PeerCandidates {
+  std::vector<replay::Candidate> candidates;
+  std::vector<std::string> missing;  ///< a line each: requested but not available
+};
+
+/// Parses `all`, `none`, or a comma-separated list. Throws UsageError for an unknown peer. `all`
+/// skips and reports peers that cannot use an upstream of that kind.
+[[nodiscard]] PeerCandidates peer_candidates(std::string_view flag, std::string_view text,
+                                             replay::UpstreamKind kind,
+                                             const replay::MakeUpstream& upstream);
+
+/// Parses `simulated` or `host`, the upstreams for peers on the stand-in. Throws UsageError
+/// otherwise.
+[[nodiscard]] replay::UpstreamKind parse_peer_upstream(std::string_view flag,
+                                                       std::string_view text);
+
+/// The peers' CUDA runtime, for fair comparisons with them.
+struct PeersRuntime {
+  /// Makes one of our pools on this runtime, with a stream for each id, and with addresses without
+  /// memory. For one thread.
+  std::unique_ptr<replay::Subject> (*make_pool)(const PoolOptions& options, Bytes capacity);
+  /// Makes a function that records an event on its own stream, like each free of a peer.
+  std::function<void()> (*make_event_recorder)();
+};
+
+/// Returns null in a build without peers.
+[[nodiscard]] const PeersRuntime* peers_runtime();
 
 }  // namespace weir::bench

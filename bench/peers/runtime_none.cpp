@@ -1,7 +1,0 @@
-#include "bench/peers/runtime.hpp"
-
-namespace weir::bench {
-
-const PeersRuntime* peers_runtime() { return nullptr; }
-
-}  // namespace weir::bench
