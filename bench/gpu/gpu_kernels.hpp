@@ -31,8 +31,33 @@ enum class InputSize {
 };
 
 /// Times all kernels. The first two rows set the floors: a copy within device memory, and a large
-/// square product by cuBLAS. The rows of gpu_precisions.hpp and gpu_updates.hpp come last.
+/// square product by cuBLAS. The rows of time_precisions, time_updates and time_sparse come last.
 /// Throws CudaError and what the kernels throw.
 [[nodiscard]] std::vector<KernelTime> time_kernels(InputSize size);
+
+// In the files of these names.
+
+/// What the rows of `time_kernels` have shown, per microsecond.
+struct DeviceRates {
+  double copied_bytes = 1;
+  double float_flops = 1;  ///< of the large float32 product
+};
+
+/// Times what mixed precision adds: the three products of a wide network's last layer in each
+/// precision, and the kernels that convert, scale and search. A large square product in each
+/// further precision comes first and gives its rate; a last layer's floor is the larger of its
+/// bytes' and its arithmetic's.
+[[nodiscard]] std::vector<KernelTime> time_precisions(InputSize size, DeviceRates rates);
+
+/// Times the updates of the wide network's weights: of its last layer by a gradient, and of its
+/// first, whose input is sparse. `copied_bytes` is what a copy moves in a microsecond, read and
+/// written: the rate of each row's floor. Takes 3.1 GB of device memory.
+[[nodiscard]] std::vector<KernelTime> time_updates(InputSize size, double copied_bytes);
+
+/// Times the sparse layer and the losses with sparse labels, at the size of `weir-train wide`.
+/// Their floors are the bytes that each must move at the rate of a copy. kMeasured takes some 1.7
+/// GiB of device memory. Throws CudaError and what the kernels throw.
+[[nodiscard]] std::vector<KernelTime> time_sparse(InputSize size,
+                                                  double copied_bytes_per_microsecond);
 
 }  // namespace weir::bench

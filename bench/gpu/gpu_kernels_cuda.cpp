@@ -6,10 +6,7 @@
 #include <utility>
 
 #include "bench/gpu/gpu_kernels.hpp"
-#include "bench/gpu/gpu_precisions.hpp"
-#include "bench/gpu/gpu_sparse.hpp"
-#include "bench/gpu/gpu_updates.hpp"
-#include "bench/gpu/timed_kernel_cuda.hpp"
+#include "bench/gpu/gpu_timer_cuda.hpp"
 #include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/elementwise/elementwise.hpp"
@@ -23,22 +20,21 @@ namespace weir::bench {
 namespace {
 
 /// The input sizes. A large input has `side` squared elements.
-struct Sizes {
+struct KernelSizes {
   std::size_t side = 0;
   std::size_t columns = 0;  ///< columns of a wide matrix with as many elements
   int runs = 0;
   std::array<DenseShape, 2> products;
 };
 /// 256 MiB of floats, several times the cache of current devices.
-constexpr Sizes kMeasured{8192, 1024, 51, {{{1024, 1024, 1024}, {8192, 1024, 4096}}}};
-constexpr Sizes kSmall{64, 32, 3, {{{32, 32, 32}, {64, 32, 48}}}};
-constexpr double kFloat = sizeof(float);
+constexpr KernelSizes kMeasuredKernels{8192, 1024, 51, {{{1024, 1024, 1024}, {8192, 1024, 4096}}}};
+constexpr KernelSizes kSmallKernels{64, 32, 3, {{{32, 32, 32}, {64, 32, 48}}}};
 
 /// All kernel inputs. Values are from N(0, 1), because multiplying zeros draws less power, which
 /// may allow a higher clock than in real work.
 class Rig {
  public:
-  explicit Rig(const Sizes& sizes) : sizes_(sizes) {
+  explicit Rig(const KernelSizes& sizes) : sizes_(sizes), times_(sizes.runs) {
     // Another stream cleared the buffers.
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
@@ -49,7 +45,7 @@ class Rig {
     time_losses();
     time_layer();
     time_products();
-    return std::move(times_);
+    return times_.take();
   }
 
  private:
@@ -60,21 +56,10 @@ class Rig {
   void time_layer();
   void time_products();
 
-  template <typename Enqueue>
-  KernelTime& timed(std::string name, std::string shape, const Enqueue& enqueue) {
-    times_.push_back(timed_kernel(timer_, std::move(name), std::move(shape), sizes_.runs, enqueue));
-    return times_.back();
-  }
-  /// Times a memory-bound kernel.
-  template <typename Enqueue>
-  void memory(std::string name, std::string shape, double bytes, const Enqueue& enqueue) {
-    KernelTime& time = timed(std::move(name), std::move(shape), enqueue);
-    bound_by_memory(time, bytes, copied_bytes_per_microsecond_);
-  }
   /// Times a kernel on all elements of an input. It moves `floats` arrays of that size.
   template <typename Enqueue>
   void arrays(std::string name, double floats, const Enqueue& enqueue) {
-    memory(std::move(name), shape_, floats * kFloat * static_cast<double>(count_), enqueue);
+    times_.memory(std::move(name), shape_, floats * kFloat * static_cast<double>(count_), enqueue);
   }
   /// Times an m x n matrix product with inner dimension k.
   template <typename Enqueue>
@@ -82,7 +67,7 @@ class Rig {
     const auto m = static_cast<double>(shape.m);
     const auto n = static_cast<double>(shape.n);
     const auto k = static_cast<double>(shape.k);
-    KernelTime& time = timed(
+    KernelTime& time = times_.timed(
         std::move(name),
         std::to_string(shape.m) + "x" + std::to_string(shape.k) + "x" + std::to_string(shape.n),
         enqueue);
@@ -92,10 +77,9 @@ class Rig {
     time.floor = time.flops / flops_per_microsecond_;
   }
 
-  Sizes sizes_;
+  KernelSizes sizes_;
   std::size_t count_ = sizes_.side * sizes_.side;
   std::string shape_ = "2^" + std::to_string(std::countr_zero(count_));
-  GpuTimer timer_;
   cuda::CublasHandle blas_;
   DeviceBuffer<float> workspace_{cuda::kWorkspaceElements};
   DeviceBuffer<float> a_{count_};
@@ -103,8 +87,7 @@ class Rig {
   DeviceBuffer<float> c_{count_};
   DeviceBuffer<float> d_{count_};
   DeviceBuffer<float> one_{1};
-  std::vector<KernelTime> times_;
-  double copied_bytes_per_microsecond_ = 1;
+  KernelTimes times_;
   double flops_per_microsecond_ = 1;
 };
 
@@ -112,14 +95,14 @@ class Rig {
 void Rig::draw() {
   std::uint64_t random_stream = 0;
   for (DeviceBuffer<float>* buffer : {&a_, &b_, &c_, &d_}) {
-    cuda::fill_normal(timer_.stream(), 1, ++random_stream, buffer->all());
+    cuda::fill_normal(times_.stream(), 1, ++random_stream, buffer->all());
   }
 }
 
 void Rig::time_floors() {
-  const cudaStream_t stream = timer_.stream();
+  const cudaStream_t stream = times_.stream();
   draw();
-  KernelTime& copy = timed("copy", shape_, [&] {
+  KernelTime& copy = times_.timed("copy", shape_, [&] {
     check_cuda(cudaMemcpyAsync(b_.all().data(), a_.all().data(), a_.all().size_bytes(),
                                cudaMemcpyDeviceToDevice, stream),
                "cudaMemcpyAsync");
@@ -127,11 +110,11 @@ void Rig::time_floors() {
   copy.bytes = 2 * kFloat * static_cast<double>(count_);
   copy.floor_of = copy.name;
   copy.floor = copy.microseconds;
-  copied_bytes_per_microsecond_ = copy.bytes / copy.microseconds;
+  times_.set_copied_bytes(copy.bytes / copy.microseconds);
 
   const GemmShape square{.m = sizes_.side, .n = sizes_.side, .k = sizes_.side};
   const std::string width = std::to_string(sizes_.side);
-  KernelTime& sgemm = timed("sgemm", width + "x" + width + "x" + width, [&] {
+  KernelTime& sgemm = times_.timed("sgemm", width + "x" + width + "x" + width, [&] {
     gemm(blas_, stream, square, a_.all(), b_.all(), c_.all(), {}, workspace_.all());
   });
   const auto side = static_cast<double>(sizes_.side);
@@ -143,7 +126,7 @@ void Rig::time_floors() {
 }
 
 void Rig::time_elementwise() {
-  const cudaStream_t stream = timer_.stream();
+  const cudaStream_t stream = times_.stream();
   draw();
   const auto a = a_.all();
   const auto b = b_.all();
@@ -159,7 +142,7 @@ void Rig::time_elementwise() {
 }
 
 void Rig::time_losses() {
-  const cudaStream_t stream = timer_.stream();
+  const cudaStream_t stream = times_.stream();
   draw();
   const auto a = a_.all();
   const auto b = b_.all();
@@ -177,17 +160,18 @@ void Rig::time_losses() {
     cuda::fill(stream, labels, 0.0F);
     const double logits = kFloat * static_cast<double>(count_);
     const double given = logits + kFloat * static_cast<double>(shape.rows);
-    memory("softmax_cross_entropy", text, given,
-           [&] { cuda::softmax_cross_entropy(stream, shape, a, labels, one, scratch); });
-    memory("softmax_cross_entropy_gradient", text, given + logits,
-           [&] { cuda::softmax_cross_entropy_gradient(stream, shape, a, labels, c_.all()); });
-    memory("count_correct", text, given,
-           [&] { cuda::count_correct(stream, shape, a, labels, one, scratch); });
+    times_.memory("softmax_cross_entropy", text, given,
+                  [&] { cuda::softmax_cross_entropy(stream, shape, a, labels, one, scratch); });
+    times_.memory("softmax_cross_entropy_gradient", text, given + logits, [&] {
+      cuda::softmax_cross_entropy_gradient(stream, shape, a, labels, c_.all());
+    });
+    times_.memory("count_correct", text, given,
+                  [&] { cuda::count_correct(stream, shape, a, labels, one, scratch); });
   }
 }
 
 void Rig::time_layer() {
-  const cudaStream_t stream = timer_.stream();
+  const cudaStream_t stream = times_.stream();
   draw();
   const DenseShape shape{.m = count_ / sizes_.columns, .k = 1, .n = sizes_.columns};
   const std::string text = std::to_string(shape.m) + "x" + std::to_string(shape.n);
@@ -195,16 +179,17 @@ void Rig::time_layer() {
   const double row = kFloat * static_cast<double>(shape.n);
   const auto bias = d_.first(shape.n);
   const auto scratch = workspace_.all();
-  memory("bias_activation", text, 2 * matrix + row,
-         [&] { cuda::bias_activation(stream, shape, bias, a_.all(), Activation::kRelu); });
-  memory("dense_bias_gradient", text, matrix + row,
-         [&] { cuda::dense_bias_gradient(stream, shape, a_.all(), bias, scratch); });
-  memory("relu_and_bias_gradient", text, 3 * matrix + row,
-         [&] { cuda::relu_and_bias_gradient(stream, shape, a_.all(), b_.all(), bias, scratch); });
+  times_.memory("bias_activation", text, 2 * matrix + row,
+                [&] { cuda::bias_activation(stream, shape, bias, a_.all(), Activation::kRelu); });
+  times_.memory("dense_bias_gradient", text, matrix + row,
+                [&] { cuda::dense_bias_gradient(stream, shape, a_.all(), bias, scratch); });
+  times_.memory("relu_and_bias_gradient", text, 3 * matrix + row, [&] {
+    cuda::relu_and_bias_gradient(stream, shape, a_.all(), b_.all(), bias, scratch);
+  });
 }
 
 void Rig::time_products() {
-  const cudaStream_t stream = timer_.stream();
+  const cudaStream_t stream = times_.stream();
   for (const DenseShape shape : sizes_.products) {
     draw();
     const auto x = a_.first(shape.m * shape.k);
@@ -233,7 +218,8 @@ std::string device_name() {
 }
 
 std::vector<KernelTime> time_kernels(InputSize size) {
-  std::vector<KernelTime> times = Rig(size == InputSize::kSmall ? kSmall : kMeasured).run();
+  std::vector<KernelTime> times =
+      Rig(size == InputSize::kSmall ? kSmallKernels : kMeasuredKernels).run();
   const DeviceRates rates{.copied_bytes = times[0].bytes / times[0].microseconds,
                           .float_flops = times[1].flops / times[1].microseconds};
   std::ranges::move(time_precisions(size, rates), std::back_inserter(times));

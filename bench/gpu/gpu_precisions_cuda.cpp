@@ -5,25 +5,23 @@
 #include <string>
 #include <utility>
 
-#include "bench/gpu/gpu_precisions.hpp"
 #include "bench/gpu/gpu_timer_cuda.hpp"
 #include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/elementwise/random.hpp"
 #include "kernels/parts/step_state.hpp"
 #include "kernels/precision/precision.hpp"
-#include "tools/program/median.hpp"
 
 namespace weir::bench {
 namespace {
 
-struct Sizes {
+struct PrecisionSizes {
   std::size_t side = 0;  ///< of the square products; a large array has `side` squared elements
   DenseShape layer;
   int runs = 0;
 };
-constexpr Sizes kMeasured{8192, {.m = 128, .k = 512, .n = 200000}, 51};
-constexpr Sizes kSmall{64, {.m = 8, .k = 16, .n = 200}, 3};
+constexpr PrecisionSizes kMeasuredPrecisions{8192, {.m = 128, .k = 512, .n = 200000}, 51};
+constexpr PrecisionSizes kSmallPrecisions{64, {.m = 8, .k = 16, .n = 200}, 3};
 
 /// cuBLAS splits the input gradient's long sums over the multiprocessors and collects the parts
 /// here. 32 MiB is what its documentation recommends for an H100 ("cublasSetWorkspace").
@@ -49,12 +47,13 @@ struct Matrix {
 
 class PrecisionRig {
  public:
-  PrecisionRig(const Sizes& sizes, DeviceRates rates) : sizes_(sizes), rates_(rates) {
+  PrecisionRig(const PrecisionSizes& sizes, DeviceRates rates)
+      : sizes_(sizes), rates_(rates), times_(sizes.runs, rates.copied_bytes) {
     // Another stream cleared the buffers.
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     std::uint64_t random_stream = 0;
     for (Matrix* matrix : {&x_, &w_, &dy_}) {
-      cuda::fill_normal(timer_.stream(), 1, ++random_stream, matrix->floats.all());
+      cuda::fill_normal(times_.stream(), 1, ++random_stream, matrix->floats.all());
     }
     StepState state;
     state.loss_scale = -1;  // keeps the numbers' sizes, run after run
@@ -67,37 +66,22 @@ class PrecisionRig {
     for (const HalfKind kind : {HalfKind::kBf16, HalfKind::kFp16}) time_conversions(kind);
     const auto all = w_.floats.first(count_);
     arrays("flag_not_finite", kFloat,
-           [&] { cuda::flag_not_finite(timer_.stream(), all, state_.all()); });
-    arrays("scale_by", 2 * kFloat, [&] { cuda::scale_by(timer_.stream(), state_.all(), all); });
-    return std::move(times_);
+           [&] { cuda::flag_not_finite(times_.stream(), all, state_.all()); });
+    arrays("scale_by", 2 * kFloat, [&] { cuda::scale_by(times_.stream(), state_.all(), all); });
+    return times_.take();
   }
 
  private:
-  static constexpr double kFloat = sizeof(float);
   static constexpr double kWord = sizeof(std::uint16_t);
 
   void time_products(const Way& way);
   void time_conversions(HalfKind kind);
 
-  template <typename Enqueue>
-  KernelTime& timed(std::string name, std::string shape, const Enqueue& enqueue) {
-    const std::vector<double> runs = timer_.runs(enqueue, sizes_.runs);
-    KernelTime time;
-    time.name = std::move(name);
-    time.shape = std::move(shape);
-    time.microseconds = median(runs);
-    time.fastest = std::ranges::min(runs);
-    times_.push_back(std::move(time));
-    return times_.back();
-  }
   /// Times a kernel that moves so many bytes for each element of a large array.
   template <typename Enqueue>
   void arrays(std::string name, double bytes, const Enqueue& enqueue) {
-    KernelTime& time =
-        timed(std::move(name), "2^" + std::to_string(std::countr_zero(count_)), enqueue);
-    time.bytes = bytes * static_cast<double>(count_);
-    time.floor_of = "copy";
-    time.floor = time.bytes / rates_.copied_bytes;
+    times_.memory(std::move(name), "2^" + std::to_string(std::countr_zero(count_)),
+                  bytes * static_cast<double>(count_), enqueue);
   }
   /// Times one of the layer's products, c = op(a) op(b).
   KernelTime& product(std::string name, std::string text, const Way& way, GemmShape shape,
@@ -105,12 +89,11 @@ class PrecisionRig {
   /// The floor of a product: what takes longer, its bytes or its arithmetic.
   void set_floor(KernelTime& time, const Way& way, double flops_per_microsecond) const;
 
-  Sizes sizes_;
+  PrecisionSizes sizes_;
   DeviceRates rates_;
   std::size_t count_ = sizes_.side * sizes_.side;
   std::size_t weights_ = std::max(count_, sizes_.layer.k* sizes_.layer.n);
   std::size_t outputs_ = std::max(count_, sizes_.layer.m* sizes_.layer.n);
-  GpuTimer timer_;
   cuda::CublasHandle blas_;
   DeviceBuffer<float> workspace_{kProductWorkspace};
   DeviceBuffer<float> state_{kStepStateWords};
@@ -118,12 +101,12 @@ class PrecisionRig {
   Matrix w_{weights_};
   Matrix dy_{outputs_};
   DeviceBuffer<float> result_{weights_};
-  std::vector<KernelTime> times_;
+  KernelTimes times_;
 };
 
 KernelTime& PrecisionRig::product(std::string name, std::string text, const Way& way,
                                   GemmShape shape, Matrix& a, Matrix& b, GemmOptions options) {
-  const cudaStream_t stream = timer_.stream();
+  const cudaStream_t stream = times_.stream();
   const auto c = result_.first(shape.m * shape.n);
   const std::size_t a_size = shape.m * shape.k;
   const std::size_t b_size = shape.k * shape.n;
@@ -136,7 +119,7 @@ KernelTime& PrecisionRig::product(std::string name, std::string text, const Way&
            options, workspace_.all());
     }
   };
-  KernelTime& time = timed(std::move(name), std::move(text), multiply);
+  KernelTime& time = times_.timed(std::move(name), std::move(text), multiply);
   time.bytes = way.factor_bytes * static_cast<double>(a_size + b_size) +
                kFloat * static_cast<double>(c.size());
   time.flops = 2 * static_cast<double>(a_size) * static_cast<double>(shape.n);
@@ -153,7 +136,7 @@ void PrecisionRig::set_floor(KernelTime& time, const Way& way, double flops_per_
 void PrecisionRig::time_products(const Way& way) {
   if (const std::optional<HalfKind> kind = half_kind(way.precision)) {
     for (Matrix* matrix : {&x_, &w_, &dy_}) {
-      cuda::to_half(timer_.stream(), matrix->floats.all(), matrix->words.all(), *kind);
+      cuda::to_half(times_.stream(), matrix->floats.all(), matrix->words.all(), *kind);
     }
   }
   double flops_per_microsecond = rates_.float_flops;
@@ -179,7 +162,7 @@ void PrecisionRig::time_products(const Way& way) {
 }
 
 void PrecisionRig::time_conversions(HalfKind kind) {
-  const cudaStream_t stream = timer_.stream();
+  const cudaStream_t stream = times_.stream();
   const std::string name = kind == HalfKind::kBf16 ? "bf16" : "fp16";
   const auto floats = w_.floats.first(count_);
   const auto words = w_.words.first(count_);
@@ -193,7 +176,8 @@ void PrecisionRig::time_conversions(HalfKind kind) {
 }  // namespace
 
 std::vector<KernelTime> time_precisions(InputSize size, DeviceRates rates) {
-  return PrecisionRig(size == InputSize::kSmall ? kSmall : kMeasured, rates).run();
+  return PrecisionRig(size == InputSize::kSmall ? kSmallPrecisions : kMeasuredPrecisions, rates)
+      .run();
 }
 
 }  // namespace weir::bench

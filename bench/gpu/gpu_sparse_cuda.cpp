@@ -3,8 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "bench/gpu/gpu_sparse.hpp"
-#include "bench/gpu/timed_kernel_cuda.hpp"
+#include "bench/gpu/gpu_timer_cuda.hpp"
 #include "kernels/elementwise/random.hpp"
 #include "kernels/parts/philox.hpp"
 #include "kernels/parts/workspace_cuda.hpp"
@@ -85,8 +84,7 @@ class DeviceNumbers {
 /// All inputs. Values are from N(0, 1).
 class SparseRig {
  public:
-  SparseRig(const SparseSizes& sizes, double rate)
-      : sizes_(sizes), copied_bytes_per_microsecond_(rate) {
+  SparseRig(const SparseSizes& sizes, double rate) : sizes_(sizes), times_(sizes.runs, rate) {
     // Another stream cleared the buffers.
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
@@ -94,32 +92,25 @@ class SparseRig {
   std::vector<KernelTime> run() {
     time_layer();
     time_losses();
-    return std::move(times_);
+    return times_.take();
   }
 
  private:
   void time_layer();
   void time_losses();
 
-  template <typename Enqueue>
-  void memory(std::string name, std::string shape, double bytes, const Enqueue& enqueue) {
-    times_.push_back(timed_kernel(timer_, std::move(name), std::move(shape), sizes_.runs, enqueue));
-    bound_by_memory(times_.back(), bytes, copied_bytes_per_microsecond_);
-  }
   void draw(std::span<float> values) {
-    cuda::fill_normal(timer_.stream(), 1, ++random_stream_, values);
+    cuda::fill_normal(times_.stream(), 1, ++random_stream_, values);
   }
 
   SparseSizes sizes_;
-  double copied_bytes_per_microsecond_;
-  GpuTimer timer_;
   std::uint64_t random_stream_ = 0;
   DeviceBuffer<float> workspace_{cuda::kWorkspaceElements};
-  std::vector<KernelTime> times_;
+  KernelTimes times_;
 };
 
 void SparseRig::time_layer() {
-  const cudaStream_t stream = timer_.stream();
+  const cudaStream_t stream = times_.stream();
   const Numbers columns = draw_ascending(sizes_.rows, sizes_.entries, sizes_.columns);
   const Turned turned(columns, sizes_.entries);
   const DenseShape shape{.m = sizes_.rows, .k = sizes_.columns, .n = sizes_.outputs};
@@ -142,15 +133,16 @@ void SparseRig::time_layer() {
   const double bytes = 4.0 * static_cast<double>(dw.all().size() + y.all().size()) +
                        8.0 * static_cast<double>(columns.size());
   const CsrColumns by_columns{touched.all(), column_starts.all(), rows.all(), values.all()};
-  memory("csr_weight_gradient", text, bytes,
-         [&] { cuda::csr_weight_gradient(stream, shape, by_columns, y.all(), dw.all()); });
+  times_.memory("csr_weight_gradient", text, bytes,
+                [&] { cuda::csr_weight_gradient(stream, shape, by_columns, y.all(), dw.all()); });
   const CsrRows x{shape.k, starts.all(), indices.all(), values.all()};
-  memory("csr_forward", text, bytes,
-         [&] { cuda::csr_forward(stream, x, w.all(), b.all(), y.all(), Activation::kRelu); });
+  times_.memory("csr_forward", text, bytes, [&] {
+    cuda::csr_forward(stream, x, w.all(), b.all(), y.all(), Activation::kRelu);
+  });
 }
 
 void SparseRig::time_losses() {
-  const cudaStream_t stream = timer_.stream();
+  const cudaStream_t stream = times_.stream();
   DeviceNumbers starts(even_starts(sizes_.rows, sizes_.labels));
   DeviceNumbers indices(draw_ascending(sizes_.rows, sizes_.labels, sizes_.classes));
   const SparseLabels labels{sizes_.classes, starts.all(), indices.all()};
@@ -165,19 +157,20 @@ void SparseRig::time_losses() {
   const std::string text = std::to_string(sizes_.rows) + "x" + std::to_string(sizes_.classes);
   const double logits = 4.0 * static_cast<double>(count);
   const auto scratch = workspace_.all();
-  memory("softmax_loss", text, logits, [&] {
+  times_.memory("softmax_loss", text, logits, [&] {
     cuda::softmax_statistics(stream, labels, z.all(), statistics.all(), scratch);
     cuda::softmax_loss(stream, labels, statistics.all(), one.all(), scratch);
   });
-  memory("softmax_gradient", text, 2 * logits,
-         [&] { cuda::softmax_gradient(stream, labels, z.all(), statistics.all(), dz.all()); });
-  memory("logistic_loss", text, logits,
-         [&] { cuda::logistic_loss(stream, labels, z.all(), one.all(), scratch); });
-  memory("logistic_loss_and_gradient", text, 2 * logits, [&] {
+  times_.memory("softmax_gradient", text, 2 * logits, [&] {
+    cuda::softmax_gradient(stream, labels, z.all(), statistics.all(), dz.all());
+  });
+  times_.memory("logistic_loss", text, logits,
+                [&] { cuda::logistic_loss(stream, labels, z.all(), one.all(), scratch); });
+  times_.memory("logistic_loss_and_gradient", text, 2 * logits, [&] {
     cuda::logistic_loss_and_gradient(stream, labels, z.all(), one.all(), dz.all(), scratch);
   });
-  memory("count_hits", text, logits,
-         [&] { cuda::count_hits(stream, labels, z.all(), one.all(), scratch); });
+  times_.memory("count_hits", text, logits,
+                [&] { cuda::count_hits(stream, labels, z.all(), one.all(), scratch); });
 }
 
 }  // namespace

@@ -1,17 +1,24 @@
 #pragma once
 
-// Memory and timers for GPU benchmarks.
+// Memory, timers and lists of timed kernels for GPU benchmarks.
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/error_cuda.hpp"
+#include "bench/gpu/gpu_kernels.hpp"
+#include "tools/program/median.hpp"
 
 namespace weir::bench {
+
+inline constexpr double kFloat = sizeof(float);
 
 /// Zeroed device memory for `size` elements.
 template <typename T>
@@ -77,6 +84,45 @@ class GpuTimer {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr;
   cudaEvent_t end_ = nullptr;
+};
+
+/// Times kernels, one after the other.
+class KernelTimes {
+ public:
+  /// Each kernel runs `runs` times. A copy moves `copied_bytes` in a microsecond.
+  explicit KernelTimes(int runs, double copied_bytes = 1)
+      : runs_(runs), copied_bytes_(copied_bytes) {}
+
+  [[nodiscard]] cudaStream_t stream() const { return timer_.stream(); }
+  /// A call of `memory` from now on has this rate.
+  void set_copied_bytes(double copied_bytes) { copied_bytes_ = copied_bytes; }
+
+  /// Adds a row without a floor, of what `enqueue` enqueues on the stream.
+  template <typename Enqueue>
+  KernelTime& timed(std::string name, std::string shape, const Enqueue& enqueue) {
+    const std::vector<double> times = timer_.runs(enqueue, runs_);
+    KernelTime& time = times_.emplace_back();
+    time.name = std::move(name);
+    time.shape = std::move(shape);
+    time.microseconds = median(times);
+    time.fastest = std::ranges::min(times);
+    return time;
+  }
+  /// Adds a memory-bound kernel. Its floor is its bytes at the rate of a copy.
+  template <typename Enqueue>
+  void memory(std::string name, std::string shape, double bytes, const Enqueue& enqueue) {
+    KernelTime& time = timed(std::move(name), std::move(shape), enqueue);
+    time.bytes = bytes;
+    time.floor_of = "copy";
+    time.floor = bytes / copied_bytes_;
+  }
+  [[nodiscard]] std::vector<KernelTime> take() { return std::move(times_); }
+
+ private:
+  const int runs_;
+  double copied_bytes_;
+  GpuTimer timer_;
+  std::vector<KernelTime> times_;
 };
 
 }  // namespace weir::bench

@@ -6,27 +6,24 @@
 #include <vector>
 
 #include "bench/gpu/gpu_timer_cuda.hpp"
-#include "bench/gpu/gpu_updates.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 #include "kernels/elementwise/random.hpp"
 #include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
-#include "tools/program/median.hpp"
 
 namespace weir::bench {
 namespace {
 
 /// The first layer, and how many inputs of each of its rows are not zero; the last layer's weights.
-struct Sizes {
+struct UpdateSizes {
   DenseShape first;
   std::size_t row_entries = 0;
   std::size_t last = 0;
   int runs = 0;
 };
-constexpr Sizes kMeasured{{.m = 128, .k = 250'000, .n = 1024}, 500, std::size_t{512} * 200'000, 21};
-constexpr Sizes kSmall{{.m = 4, .k = 100, .n = 32}, 10, 999, 3};
-
-constexpr double kFloat = sizeof(float);
+constexpr UpdateSizes kMeasuredUpdates{
+    {.m = 128, .k = 250'000, .n = 1024}, 500, std::size_t{512} * 200'000, 21};
+constexpr UpdateSizes kSmallUpdates{{.m = 4, .k = 100, .n = 32}, 10, 999, 3};
 
 template <typename T>
 void copy_in(const std::vector<T>& host, std::span<T> device) {
@@ -37,7 +34,7 @@ void copy_in(const std::vector<T>& host, std::span<T> device) {
 /// A batch by columns of which few have many entries, as words in a text. In the measured size
 /// 51,536 of 250,000 have some.
 struct HostColumns {
-  explicit HostColumns(const Sizes& sizes) {
+  explicit HostColumns(const UpdateSizes& sizes) {
     const std::size_t count = sizes.first.m * sizes.row_entries;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> entries;  // column and row
     for (std::size_t e = 0; e < count; ++e) {
@@ -64,8 +61,8 @@ struct HostColumns {
 
 class UpdateRig {
  public:
-  UpdateRig(const Sizes& sizes, double copied_bytes)
-      : sizes_(sizes), copied_bytes_(copied_bytes), columns_(sizes) {
+  UpdateRig(const UpdateSizes& sizes, double copied_bytes)
+      : sizes_(sizes), columns_(sizes), times_(sizes.runs, copied_bytes) {
     StepState state;
     state = begun(state, 0.9, 0.999);
     std::vector<float> words(kStepStateWords);
@@ -77,9 +74,9 @@ class UpdateRig {
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     std::uint64_t random_stream = 0;
     for (DeviceBuffer<float>* buffer : {&w_, &first_, &dy_, &values_}) {
-      cuda::fill_normal(timer_.stream(), 1, ++random_stream, buffer->all());
+      cuda::fill_normal(times_.stream(), 1, ++random_stream, buffer->all());
     }
-    cuda::fill(timer_.stream(), second_.all(), 1.0F);  // a mean of squares
+    cuda::fill(times_.stream(), second_.all(), 1.0F);  // a mean of squares
   }
 
   std::vector<KernelTime> run() {
@@ -88,24 +85,10 @@ class UpdateRig {
       time_last(name, {.optimizer = optimizer});
       time_first(name, {.optimizer = optimizer});
     }
-    return std::move(times_);
+    return times_.take();
   }
 
  private:
-  /// Times a kernel that moves so many bytes.
-  template <typename Enqueue>
-  void add(std::string name, std::string shape, double bytes, const Enqueue& enqueue) {
-    const std::vector<double> runs = timer_.runs(enqueue, sizes_.runs);
-    KernelTime time;
-    time.name = std::move(name);
-    time.shape = std::move(shape);
-    time.microseconds = median(runs);
-    time.fastest = std::ranges::min(runs);
-    time.bytes = bytes;
-    time.floor_of = "copy";
-    time.floor = bytes / copied_bytes_;
-    times_.push_back(std::move(time));
-  }
   void time_last(const std::string& name, const OptimizerOptions& options);
   void time_first(const std::string& name, const OptimizerOptions& options);
   [[nodiscard]] Weights weights(std::size_t count) {
@@ -115,11 +98,9 @@ class UpdateRig {
             .copy = {}};
   }
 
-  Sizes sizes_;
-  double copied_bytes_;
+  UpdateSizes sizes_;
   std::size_t count_ = sizes_.first.k * sizes_.first.n;
   HostColumns columns_;
-  GpuTimer timer_;
   DeviceBuffer<float> w_{std::max(count_, 2 * sizes_.last)};  // the last layer's gradient behind it
   DeviceBuffer<float> first_{count_};
   DeviceBuffer<float> second_{count_};
@@ -129,15 +110,15 @@ class UpdateRig {
   DeviceBuffer<std::uint32_t> starts_{columns_.starts.size()};
   DeviceBuffer<std::uint32_t> rows_{columns_.rows.size()};
   DeviceBuffer<float> values_{columns_.rows.size()};
-  std::vector<KernelTime> times_;
+  KernelTimes times_;
 };
 
 /// Four arrays read, three written.
 void UpdateRig::time_last(const std::string& name, const OptimizerOptions& options) {
   const std::size_t count = sizes_.last;
   const auto g = w_.all().subspan(count, count);
-  add(name, std::to_string(count), 7 * kFloat * static_cast<double>(count),
-      [&] { cuda::update(timer_.stream(), options, weights(count), g, state_.all()); });
+  times_.memory(name, std::to_string(count), 7 * kFloat * static_cast<double>(count),
+                [&] { cuda::update(times_.stream(), options, weights(count), g, state_.all()); });
 }
 
 /// Three arrays read and written, and the batch read.
@@ -147,8 +128,8 @@ void UpdateRig::time_first(const std::string& name, const OptimizerOptions& opti
       static_cast<double>(dy_.all().size_bytes() + x.touched.size_bytes() + x.starts.size_bytes() +
                           x.rows.size_bytes() + x.values.size_bytes());
   const std::string shape = std::to_string(sizes_.first.k) + "x" + std::to_string(sizes_.first.n);
-  add(name + "_rows", shape, 6 * kFloat * static_cast<double>(count_) + batch, [&] {
-    cuda::update_rows(timer_.stream(), options, weights(count_), sizes_.first, x, dy_.all(),
+  times_.memory(name + "_rows", shape, 6 * kFloat * static_cast<double>(count_) + batch, [&] {
+    cuda::update_rows(times_.stream(), options, weights(count_), sizes_.first, x, dy_.all(),
                       state_.all(), UpdatedRows::kAll);
   });
 }
@@ -156,7 +137,8 @@ void UpdateRig::time_first(const std::string& name, const OptimizerOptions& opti
 }  // namespace
 
 std::vector<KernelTime> time_updates(InputSize size, double copied_bytes) {
-  return UpdateRig(size == InputSize::kSmall ? kSmall : kMeasured, copied_bytes).run();
+  return UpdateRig(size == InputSize::kSmall ? kSmallUpdates : kMeasuredUpdates, copied_bytes)
+      .run();
 }
 
 }  // namespace weir::bench
