@@ -4,10 +4,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import recorder
-
-STEPS = 16
-
 
 def normed(inside, outside, size, stride=1):
     convolution = nn.Conv2d(inside, outside, size, stride, padding=size // 2, bias=False)
@@ -58,7 +54,3 @@ def run(device, steps, step):
         loss.backward()
         optimizer.step()
     return model, optimizer
-
-
-if __name__ == "__main__":
-    recorder.main("conv_varying_images", __doc__, run, steps=STEPS)

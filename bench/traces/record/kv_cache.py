@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import gpt
-import recorder
+
 
 class Sizes(NamedTuple):
     """The sizes of the model, and the number of requests it serves at a time."""
@@ -26,7 +26,8 @@ class Sizes(NamedTuple):
 
 
 MEDIUM = Sizes(1024, 16, 24, 2048, 16, gpt.VOCABULARY)  # GPT-2's medium model
-STEPS = 96
+SIX_LAYERS = Sizes(width=384, heads=6, layers=6, places=2048, batch=8, vocabulary=gpt.BYTES)
+EIGHT_LAYERS = Sizes(width=512, heads=8, layers=8, places=2048, batch=12, vocabulary=gpt.BYTES)
 
 
 class Layer(gpt.Block):
@@ -123,5 +124,9 @@ def run(device, steps, step, sizes=MEDIUM):
     return server
 
 
-if __name__ == "__main__":
-    recorder.main("kv_cache", __doc__.splitlines()[0], run, steps=STEPS)
+def small(device, steps, step):
+    return run(device, steps, step, SIX_LAYERS)
+
+
+def wide(device, steps, step):
+    return run(device, steps, step, EIGHT_LAYERS)

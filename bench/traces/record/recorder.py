@@ -1,10 +1,11 @@
-"""Records the lifetimes of the tensors of a workload that runs on the CPU, from PyTorch's profiler.
+"""Records the lifetimes of the tensors of a workload: on the CPU from PyTorch's profiler, on a GPU from PyTorch's
+own history of its memory. Unlike the profiler's traces, the history has streams, and the requests of cuBLAS,
+cuDNN and GPU kernels to PyTorch's allocator.
 
 A workload is a function `run(device, steps, step)`. It makes its model, and calls `step(shape)` before
 each step. When it returns, everything that a training script would keep is still referenced.
 """
 
-import argparse
 import ctypes
 import json
 import os
@@ -22,6 +23,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[2] / "tools" / "replay" / "read"))
 from lifetimes import CsvFile, Lifetimes  # noqa: E402
+import snapshot_to_csv  # noqa: E402
 
 M_MMAP_THRESHOLD = -3  # of mallopt(3)
 SEED = 1
@@ -31,22 +33,16 @@ STEP = "workload step: "
 REARRANGING = {"aten::_scaled_dot_product_flash_attention_for_cpu_backward"}
 
 
-def main(name, about, run, steps):
-    """Records workload `name`. Writes NAME.csv.gz, and NAME.json with the begin of each step."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--steps", type=int, default=steps)
-    parser.add_argument("--into", type=pathlib.Path, default=HERE.parent, help="a folder")
-    args = parser.parse_args()
-    if args.steps <= 0:
-        parser.error("--steps must be above zero")
+def record_on_cpu(name, run, steps, into):
+    """Writes NAME.csv.gz to the folder `into`, and NAME.json with the begin of each step."""
     # Return large blocks to the system when they are freed. Otherwise the C library's heap would
     # keep them, and a run would hold several times what it requests: the very fault that the traces
     # are about.
     ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 20)
     torch.set_num_threads(2)
     torch.manual_seed(SEED)
-    lifetimes, marks, left_out = lifetimes_of(profiled(run, args.steps))
-    with CsvFile(args.into / f"{name}.csv.gz") as out:
+    lifetimes, marks, left_out = lifetimes_of(profiled(run, steps))
+    with CsvFile(into / f"{name}.csv.gz") as out:
         lifetimes.write(out)
     beside = {
         "workload": name,
@@ -56,9 +52,33 @@ def main(name, about, run, steps):
         "left_out": left_out,
         "steps": marks,
     }
-    (args.into / f"{name}.json").write_text(json.dumps(beside, indent=1) + "\n")
+    (into / f"{name}.json").write_text(json.dumps(beside, indent=1) + "\n")
     peak = lifetimes.peak() / 2**30
-    print(f"{name}: {args.steps} steps, {len(lifetimes.rows)} buffers, peak {peak:.2f} GiB requested")
+    print(f"{name}: {steps} steps, {len(lifetimes.rows)} buffers, peak {peak:.2f} GiB requested")
+
+
+def record_on_gpu(run, steps, path):
+    """Writes the CSV at `path`. Returns whether there is a GPU."""
+    if not torch.cuda.is_available():
+        return False
+    torch.manual_seed(SEED)
+    converted = snapshot_to_csv.convert(history_of(run, steps))
+    with snapshot_to_csv.CsvFile(path) as out:
+        converted.lifetimes.write(out, streams=True)
+    print(f"{path}: {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {snapshot_to_csv.report(converted)}")
+    return True
+
+
+def history_of(run, steps):
+    """Returns the snapshot of a run whose result is still held, so that it includes what outlives the steps."""
+    # Nothing else may have allocated before: the trace would show it as there from the beginning.
+    torch.cuda.memory._record_memory_history("all", context=None)
+    kept = run("cuda", steps, lambda shape: print(f"  {shape}", file=sys.stderr, flush=True))
+    torch.cuda.synchronize()
+    snapshot = torch.cuda.memory._snapshot()
+    torch.cuda.memory._record_memory_history(None)
+    del kept
+    return snapshot
 
 
 class MemoryEvent(NamedTuple):
