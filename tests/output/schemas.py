@@ -24,6 +24,11 @@ def problems(schema, document):
     ]
 
 
+def refuses(schema, document):
+    """Returns whether the schema refuses the document. Faster than `problems`: it ends with the first."""
+    return not Validator(schema).is_valid(document)
+
+
 def resolved(schema, part):
     """Follows references into $defs."""
     while "$ref" in part:
@@ -62,7 +67,6 @@ def changed(document, path, change):
         at = at[key]
     change(at)
     return document
-
 
 
 def wrong_type(value):
