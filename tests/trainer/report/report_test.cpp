@@ -299,11 +299,14 @@ TEST(Report, TheClaimNamesNoSpeedWhereThePairsDifferTooMuchToTell) {
 }
 
 TEST(Report, PairsTellASpeedIfThereAreThreeAndTheyDifferByAnEighthAtMost) {
-  PolicyFigures figures{.runs = 3, .ratio = 0.95, .ratio_low = 0.8, .ratio_high = 0.9};
+  PolicyFigures figures;
+  figures.runs = 3;
+  figures.ratio = figures.ratio_low = 0.5;
+  figures.ratio_high = 0.5625;
   EXPECT_TRUE(tells_speed(figures));
-  figures.ratio_high = 0.901;
+  figures.ratio_high = 0.563;
   EXPECT_FALSE(tells_speed(figures));
-  figures.ratio_high = 0.9;
+  figures.ratio_high = 0.5625;
   figures.runs = 2;
   EXPECT_FALSE(tells_speed(figures));
   figures.runs = 3;
