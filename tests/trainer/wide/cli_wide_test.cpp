@@ -7,16 +7,13 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <thread>
 
 #include "kernels/parts/step_state.hpp"
 #include "support/child_process.hpp"
 #include "support/file_size_limit.hpp"
-#include "support/sanitized.hpp"
 #include "support/table_checks.hpp"
 #include "trainer/temporary_directory.hpp"
 
@@ -189,7 +186,7 @@ TEST(CliWide, MakingEndsWithASignalAndLeavesNoPart) {
   }
 }
 
-/// A run that is killed again and again, and goes on each time.
+/// A run that ends in the middle and goes on.
 class CliWideCheckpoints : public ::testing::Test {
  protected:
   [[nodiscard]] Words training() const {
@@ -234,29 +231,6 @@ TEST_F(CliWideCheckpoints, AreOfOneRunAtATime) {
   EXPECT_EQ(first.wait().signal, SIGKILL);
   EXPECT_TRUE(finish() == expected) << "nothing is left that holds the file";
   EXPECT_EQ(directory_.entries(), 1U);
-}
-
-/// WEIR_TEST_KILLS sets how many moments are tried.
-TEST_F(CliWideCheckpoints, GoOnAfterBeingKilledAtAnyMomentWithTheSameBits) {
-  const auto started = std::chrono::steady_clock::now();
-  const std::string expected = finish();
-  const auto whole = std::chrono::steady_clock::now() - started;
-  const char* const asked = std::getenv("WEIR_TEST_KILLS");
-  const int kills = asked != nullptr ? std::atoi(asked) : WEIR_TEST_SANITIZED != 0 ? 1 : 5;
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  for (int i = 0; i < kills; ++i) {
-    std::filesystem::remove(file_);
-    {
-      ChildProcess child(training());
-      child.await_error_text("settings: ");
-      const auto most = std::chrono::duration_cast<std::chrono::microseconds>(whole).count();
-      std::uniform_int_distribution<std::int64_t> moment(0, most);
-      std::this_thread::sleep_for(std::chrono::microseconds(moment(random)));
-    }  // SIGKILL
-    ASSERT_TRUE(finish() == expected) << "kill " << i;
-  }
 }
 
 }  // namespace
