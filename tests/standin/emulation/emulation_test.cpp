@@ -1,13 +1,68 @@
 // The project's launches, with kernels compiled by the host's compiler.
 
+#include "tests/standin/emulation/emulation.hpp"
+
 #include <numeric>
 #include <vector>
 
-#include "tests/standin/emulation/self_test.hpp"
 #include "tests/standin/fixture.hpp"
 
 namespace weir::standin::testing {
 namespace {
+
+/// Each block reverses its part of `numbers`, through shared memory.
+__global__ void reverse_kernel(float* numbers) {
+  __shared__ float staged[256];
+  const unsigned last = blockDim.x - 1;
+  float* const own = numbers + static_cast<std::size_t>(blockIdx.x) * blockDim.x;
+  staged[threadIdx.x] = own[threadIdx.x];
+  __syncthreads();
+  own[threadIdx.x] = staged[last - threadIdx.x];
+}
+
+/// sums[block] = the sum of the block's numbers: lanes by shuffles, warps through shared memory.
+/// Lanes beyond `count` contribute zero.
+__global__ void __launch_bounds__(256)
+    sum_kernel(const float* numbers, std::size_t count, float* sums) {
+  __shared__ float of_warps[8];
+  const std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  float sum = i < count ? numbers[i] : 0.0F;
+  for (unsigned half = warpSize / 2; half > 0; half /= 2) {
+    sum += __shfl_down_sync(0xFFFFFFFFU, sum, half);
+  }
+  if (threadIdx.x % warpSize == 0) of_warps[threadIdx.x / warpSize] = sum;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  float total = 0;
+  for (unsigned warp = 0; warp < blockDim.x / warpSize; ++warp) total += of_warps[warp];
+  sums[blockIdx.x] = total;
+}
+
+/// The values that each lane gets from the others: four numbers a lane.
+__global__ void lanes_kernel(int* seen) {
+  const int lane = static_cast<int>(threadIdx.x);
+  seen[4 * lane] = __shfl_sync(0xFFFFFFFFU, lane, 5);
+  seen[4 * lane + 1] = __shfl_xor_sync(0xFFFFFFFFU, lane, 1);
+  seen[4 * lane + 2] = __shfl_up_sync(0xFFFFFFFFU, lane, 2, 8);
+  seen[4 * lane + 3] = static_cast<int>(__ballot_sync(0xFFFFFFFFU, lane < 4 ? 1 : 0));
+}
+
+/// Counts its threads; half of them end before the barrier at which the others wait.
+__global__ void leave_kernel(int* counted) {
+  atomicAdd(counted, 1);
+  if (threadIdx.x % 2 == 1) return;
+  const int left = __syncthreads_count(1);
+  if (threadIdx.x == 0) counted[1] = left;
+}
+
+/// A barrier for only half of the threads, while the others wait at another.
+__global__ void hang_kernel(int* seen) {
+  if (threadIdx.x % 2 == 0) {
+    __syncthreads();
+  } else {
+    seen[threadIdx.x] = __shfl_sync(0xFFFFFFFFU, 1, 0);
+  }
+}
 
 class StandInEmulation : public StandIn {
  protected:
@@ -33,7 +88,7 @@ TEST_F(StandInEmulation, SharedMemoryIsTheBlocksAndBarriersHold) {
     std::vector<float> numbers(count);
     std::iota(numbers.begin(), numbers.end(), 0.0F);
     float* device = to_device(numbers);
-    reverse_blocks(blocking_, device, 3, threads);
+    cuda::launch("reverse", reverse_kernel, {3, threads}, blocking_, device);
     for (std::size_t first = 0; first < count; first += threads) {
       std::reverse(&numbers[first], &numbers[first] + threads);
     }
@@ -46,7 +101,7 @@ TEST_F(StandInEmulation, ShufflesAddUpAWarp) {
   std::iota(numbers.begin(), numbers.end(), 1.0F);
   const float* device = to_device(numbers);
   float* sums = to_device(std::vector<float>(4));
-  sum_blocks(blocking_, device, numbers.size(), sums, 4, 256);
+  cuda::launch("sum", sum_kernel, {4, 256}, blocking_, device, numbers.size(), sums);
   const std::vector<float> found = to_host(sums, 4);
   EXPECT_EQ(std::accumulate(found.begin(), found.end(), 0.0F), 500500.0F);
   EXPECT_EQ(found[0], 32896.0F);
@@ -54,7 +109,7 @@ TEST_F(StandInEmulation, ShufflesAddUpAWarp) {
 
 TEST_F(StandInEmulation, ShufflesReachTheLanesTheyName) {
   int* seen = to_device(std::vector<int>(128));
-  look_at_lanes(blocking_, seen);
+  cuda::launch("lanes", lanes_kernel, {1, 32}, blocking_, seen);
   const std::vector<int> found = to_host(seen, 128);
   for (int lane = 0; lane < 32; ++lane) {
     const auto at = 4 * static_cast<std::size_t>(lane);
@@ -67,7 +122,7 @@ TEST_F(StandInEmulation, ShufflesReachTheLanesTheyName) {
 
 TEST_F(StandInEmulation, ThreadsThatEndedAreNotWaitedFor) {
   int* counted = to_device(std::vector<int>(2));
-  leave_early(blocking_, counted, 100);
+  cuda::launch("leave", leave_kernel, {1, 100}, blocking_, counted);
   EXPECT_EQ(to_host(counted, 2), (std::vector<int>{100, 50}));
 }
 
@@ -75,7 +130,7 @@ TEST_F(StandInEmulation, RunsOnTheStreamsThreadLikeOtherWork) {
   std::vector<float> numbers{1, 2, 3};
   float* device = to_device(numbers);
   while_held(blocking_, [&] {
-    reverse_blocks(blocking_, device, 1, 3);
+    cuda::launch("reverse", reverse_kernel, {1, 3}, blocking_, device);
     EXPECT_EQ(cudaStreamQuery(blocking_), cudaErrorNotReady);
     EXPECT_EQ(device[0], 1.0F);
   });
@@ -89,8 +144,8 @@ TEST_F(StandInEmulation, KernelsOfTwoStreamsKeepTheirSharedMemoryApart) {
   float* first = to_device(numbers);
   float* second = to_device(numbers);
   for (int i = 0; i < 20; ++i) {
-    reverse_blocks(blocking_, first, 1, 256);
-    reverse_blocks(other, second, 1, 256);
+    cuda::launch("reverse", reverse_kernel, {1, 256}, blocking_, first);
+    cuda::launch("reverse", reverse_kernel, {1, 256}, other, second);
   }
   ok(cudaDeviceSynchronize());
   EXPECT_EQ(to_host(first, 256), numbers);
@@ -102,7 +157,7 @@ TEST_F(StandInEmulation, ABarrierThatNeverFillsEndsTheProgram) {
   EXPECT_DEATH(
       {
         int* seen = to_device(std::vector<int>(32));
-        hang(blocking_, seen);
+        cuda::launch("hang", hang_kernel, {1, 32}, blocking_, seen);
         (void)cudaDeviceSynchronize();
       },
       "wait at a barrier");
