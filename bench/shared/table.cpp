@@ -84,25 +84,13 @@ std::string to_peer(const Row& row, double ns, double other) {
   return format_three_digits(ns / other) + "x";
 }
 
-/// The figures of a row in one unit: median, least, most, and the peer's median.
-struct Figures {
-  std::string unit;
-  std::array<std::string, 4> cells;
-};
-
-Figures figures_of(const Row& row, const Spread& own, std::optional<double> other) {
+/// Returns the figures of a row in one unit: median, least, most, and the peer's median.
+UnitColumn figures_of(const Row& row, const Spread& own, std::optional<double> other) {
   const std::array<std::optional<double>, 4> values{own.median, own.least, own.most, other};
-  Figures figures;
-  if (row.counter.empty()) {
-    const UnitColumn column = times_in_one_unit(values);
-    figures.unit = column.unit;
-    std::ranges::copy(column.cells, figures.cells.begin());
-    return figures;
-  }
-  figures.unit = row.counter;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::optional<double>& value = values.at(i);
-    figures.cells.at(i) = value ? format_three_digits(*value) : std::string("-");
+  if (row.counter.empty()) return times_in_one_unit(values);
+  UnitColumn figures{.unit = row.counter, .cells = {}};
+  for (const std::optional<double>& value : values) {
+    figures.cells.push_back(value ? format_three_digits(*value) : std::string("-"));
   }
   return figures;
 }
@@ -124,7 +112,7 @@ void Table::ReportRuns(const std::vector<Run>& runs) {
 /// The cells of one line.
 struct Table::Line {
   const Row* row;
-  Figures figures;
+  UnitColumn figures;
   std::string against{};
   std::string to_peer{};
   std::string targets;

@@ -12,7 +12,7 @@
 namespace weir::bench {
 namespace {
 
-constexpr std::uint32_t kRows = 32;
+constexpr std::uint32_t kSparseRows = 32;
 constexpr std::uint32_t kOutputs = 1024;
 
 /// The width of X and the entries of each of its rows.
@@ -38,7 +38,7 @@ void csr_forward_of(benchmark::State& state, Width width) {
   std::vector<std::uint32_t> indices;
   std::uint32_t random = 1;
   const std::uint32_t part = width.columns / width.entries;  // one entry in each
-  for (std::uint32_t i = 0; i < kRows; ++i) {
+  for (std::uint32_t i = 0; i < kSparseRows; ++i) {
     for (std::uint32_t e = 0; e < width.entries; ++e) {
       indices.push_back(e * part + next_number(random) % part);
     }
@@ -47,7 +47,7 @@ void csr_forward_of(benchmark::State& state, Width width) {
   const std::vector<float> values(indices.size(), 0.5F);
   const std::vector<float> w(std::size_t{width.columns} * kOutputs, 0.25F);
   const std::vector<float> b(kOutputs, 1.0F);
-  std::vector<float> y(std::size_t{kRows} * kOutputs);
+  std::vector<float> y(std::size_t{kSparseRows} * kOutputs);
   for ([[maybe_unused]] auto _ : state) {
     csr_forward({width.columns, starts, indices, values}, w, b, y, Activation::kRelu);
     benchmark::DoNotOptimize(y.data());
