@@ -40,27 +40,12 @@ TEST(Batch, IsChargedWhatItsKindWasSeenToHold) {
   EXPECT_EQ(charge_of(rig, "other"), kib(16)) << "kinds are learned apart";
 }
 
-TEST(Batch, AHintIsAFirstGuessThatWhatWasLearnedReplaces) {
-  Rig rig({.budget = mib(1)});
-  EXPECT_EQ(charge_of(rig, "guessed", {.hint = kib(8)}), kib(8));
-  run_batch(rig, kib(128));
-  rig->wait_all();
-  EXPECT_EQ(charge_of(rig, "train", {.hint = kib(8)}), kib(128));
-}
-
 TEST(Batch, OfANewKindIsChargedAllThatIsNotLiveThoughItIsExpectedToHoldLess) {
   Rig rig({.budget = mib(1)});
   const Tensor weights = rig.filled(kib(256), 1);
   run_batch(rig, kib(128), "large");
   rig->wait_all();
   EXPECT_EQ(charge_of(rig, "new"), kib(768));
-}
-
-TEST(Batch, ThatOutgrowsItsEstimateIsChargedForItAtOnce) {
-  Rig rig({.budget = mib(1)});
-  const Batch batch = rig->begin_batch("train", {.hint = kib(8)});
-  const Tensor tensor = rig.filled(kib(64), 1);
-  EXPECT_EQ(rig->admission().charged, kib(64));
 }
 
 TEST(Batch, BegunInsideAnotherOfTheThreadJoinsIt) {
@@ -154,22 +139,6 @@ TEST(Batch, WhatAnAbandonedBatchSubmittedStillRuns) {
     batch.abandon();
   }
   EXPECT_EQ(rig->read(tensor).front(), 5);
-}
-
-TEST(Batch, IsSettledOnlyWhenTheDeviceIsDoneWithIt) {
-  Rig rig;
-  Gate& gate = rig.gate();
-  {
-    const Batch batch = rig->begin_batch("train");
-    rig->submit("late", {}, pass(gate));
-  }
-  gate.await_arrival();
-  (void)rig->memory_info();  // settles what can be settled
-  EXPECT_EQ(rig->admission().submitted, 1U);
-  gate.open();
-  rig->wait_all();
-  EXPECT_EQ(rig->admission().submitted, 0U);
-  EXPECT_EQ(rig->admission().settled, 1U);
 }
 
 TEST(Batch, TheChargeOfASubmittedOneIsWhatItLeftAwaiting) {

@@ -238,24 +238,5 @@ TEST_F(Failure, OfOneOfSeveralOutputsGivesBackTheOthers) {
   EXPECT_THAT(rig->read(a), Each(1));
 }
 
-TEST_F(Failure, OfAdmissionThatIsCancelledTakesNothing) {
-  Rig rig({.run_ahead = {.batches = 1, .time = std::chrono::nanoseconds(-1)}});
-  Gate& gate = rig.hold(StreamRole::kCompute);
-  {
-    const Batch batch = rig->begin_batch("step", {.hint = Bytes{}});
-    rig->submit("work", {}, nothing());
-  }
-  std::stop_source stop;
-  std::jthread stopper([&] {
-    rig.backend.await_waits(1);
-    stop.request_stop();
-  });
-  EXPECT_THROW((void)rig->begin_batch("step", {.hint = kib(64), .stop = stop.get_token()}),
-               Cancelled);
-  EXPECT_EQ(rig->admission().open, 0U);
-  gate.open();
-  expect_recovered(rig);
-}
-
 }  // namespace
 }  // namespace weir

@@ -58,19 +58,6 @@ class HostMemory : public ::testing::TestWithParam<Call> {
   Gate& gate;
 };
 
-TEST_P(HostMemory, MayChangeAndEndOnceTheCallHasReturned) {
-  std::vector<Tensor> tensors;
-  for (int i = 0; i < 4; ++i) {
-    std::vector<float> local(kFloats, static_cast<float>(i));
-    tensors.push_back(copy(local));
-    local.assign(kFloats, -1);
-  }
-  gate.open();
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_THAT(rig->read(tensors.at(static_cast<std::size_t>(i))), Each(static_cast<float>(i)));
-  }
-}
-
 TEST_P(HostMemory, MayBeATemporaryOfAnyKind) {
   const Tensor vector = copy(std::vector<float>(kFloats, 1));
   const Tensor array = copy(std::array<float, 3>{2, 2, 2});

@@ -15,36 +15,6 @@ namespace {
 using namespace testing;  // NOLINT: the fakes and helpers of the suite
 using ::testing::Each;
 
-TEST(Order, AWriterWaitsForTheReadersOnOtherStreams) {
-  Rig rig;
-  const Tensor tensor = rig.filled(kib(4), 1);
-  Gate& gate = rig.gate();
-  std::atomic<float> read = 0;
-  rig->submit("read", {.reads = {tensor}, .stream = StreamRole::kCompute2},
-              [&](Stream&, Inputs in, Outputs) {
-                gate.pass();
-                read = in[0].back();
-              });
-  gate.await_arrival();
-  rig->submit("write", {.writes = {tensor}}, fill(2));
-  EXPECT_FALSE(rig->reached(rig->written(tensor)));
-  gate.open();
-  rig->wait(tensor);
-  EXPECT_EQ(read, 1);
-  EXPECT_THAT(rig->read(tensor), Each(2));
-}
-
-TEST(Order, AReaderWaitsForTheWriterOnAnotherStream) {
-  Rig rig;
-  Gate& gate = rig.hold(StreamRole::kCopyIn);
-  const Tensor tensor = rig.filled(kib(4), 7, StreamRole::kCopyIn);
-  const Tensor out = rig->empty(shape_of(kib(4)));
-  rig->submit("read", {.reads = {tensor}, .writes = {out}}, add(1));
-  EXPECT_FALSE(rig->reached(rig->written(out)));
-  gate.open();
-  EXPECT_THAT(rig->read(out), Each(8));
-}
-
 TEST(Order, ReadersOnTwoStreamsOverlap) {
   Rig rig;
   const Tensor tensor = rig.filled(kib(4), 1);
@@ -130,23 +100,6 @@ TEST(Order, WhatIsEnqueuedIsCountedAndWhatIsRefusedIsNot) {
   const Tensor unwritten = rig->empty(shape_of(kib(4)));
   EXPECT_THROW(rig->submit("read", {.reads = {unwritten}}, nothing()), UsageError);
   EXPECT_EQ(rig->operations(), 2U);
-}
-
-TEST(Order, AThousandOperationsOnFourStreamsGiveTheSequentialResult) {
-  Rig rig;
-  std::vector<float> model(8, 1.0F);
-  std::vector<Tensor> tensors;
-  for (std::size_t i = 0; i < model.size(); ++i) tensors.push_back(rig.filled(kib(4), 1));
-  for (std::size_t step = 0; step < 1000; ++step) {
-    const std::size_t to = step * 5 % model.size();
-    const std::size_t from = step * 3 % model.size();
-    const StreamRole role = kAllRoles.at(step * 7 % kStreamRoles);
-    rig->submit("mix", {.reads = {tensors[from]}, .writes = {tensors[to]}, .stream = role}, add(1));
-    model[to] = model[from] + 1;
-  }
-  for (std::size_t i = 0; i < model.size(); ++i) {
-    EXPECT_THAT(rig->read(tensors[i]), Each(model[i])) << i;
-  }
 }
 
 }  // namespace

@@ -395,25 +395,6 @@ TEST(Admission, WarnsOnceWhenLiveMemoryAloneLeavesNoRoom) {
               AllOf(HasSubstr("train"), HasSubstr("weights"), HasSubstr("512 KiB")));
 }
 
-TEST(Admission, FrontendsOfDifferentSizesAllGetThrough) {
-  Rig rig({.budget = mib(1), .run_ahead = batches(2)});
-  std::vector<std::future<void>> producers;
-  for (const std::uint64_t size : {4U, 16U, 128U}) {
-    producers.push_back(std::async(std::launch::async, [&rig, size] {
-      const std::string kind = std::to_string(size);
-      for (int i = 0; i < 60; ++i) {
-        const Batch batch = rig->begin_batch(kind);
-        const Tensor a = rig.filled(kib(size), 1, StreamRole::kCopyIn);
-        const Tensor b = rig->empty(shape_of(kib(size)));
-        rig->submit("add", {.reads = {a}, .writes = {b}}, add(1));
-      }
-    }));
-  }
-  for (auto& producer : producers) producer.get();
-  expect_idle(rig);
-  EXPECT_EQ(rig->admission().settled, 180U);
-}
-
 TEST(Policies, BarrierWaitsAfterEachBatch) {
   Rig rig({.policy = Policy::kBarrier});
   for (std::uint64_t i = 1; i <= 5; ++i) {
@@ -450,30 +431,6 @@ TEST(Policies, UnboundedFailsAtOnceWithAReportThoughWaitingWouldHelp) {
   EXPECT_EQ(rig.backend.waits(), 0U);
   (void)rig.filled(kib(512), 2);
   EXPECT_EQ(rig.pool.statistics().handovers, 0U);
-}
-
-TEST(Policies, BackstopTakesAnotherStreamsBlockBehindAWaitOnTheDevice) {
-  Rig rig({.budget = mib(1), .policy = Policy::kBackstop});
-  Gate& gate = rig.hold(StreamRole::kCompute);
-  (void)rig.filled(mib(1), 1);
-  const Tensor other = rig.filled(mib(1), 2, StreamRole::kCompute2);
-  EXPECT_EQ(rig.pool.statistics().handovers, 1U);
-  EXPECT_EQ(rig.backend.waits(), 0U) << "the host goes on";
-  EXPECT_FALSE(rig->reached(rig->written(other)));
-  gate.open();
-  EXPECT_THAT(rig->read(other), Each(2));
-}
-
-TEST(Policies, BackstopWaitsForTheDeviceAndFinishes) {
-  Rig rig({.budget = mib(1), .policy = Policy::kBackstop});
-  Gate& gate = rig.hold(StreamRole::kCompute);
-  (void)rig.filled(kib(512), 1);
-  (void)rig.filled(kib(256), 1);
-  auto held = std::async(std::launch::async, [&rig] { return rig.filled(mib(1), 3); });
-  rig.backend.await_waits(1);
-  gate.open();
-  EXPECT_THAT(rig->read(held.get()), Each(3));
-  EXPECT_GE(rig.pool.statistics().waits, 1U);
 }
 
 }  // namespace

@@ -115,31 +115,6 @@ TEST(Learning, WeightsThatTheFirstBatchMakesGiveNoFalseWarning) {
   EXPECT_THAT(log.containing("no room"), SizeIs(0));
 }
 
-TEST(Learning, StateThatALaterBatchMakesIsForgottenWithTheNextOne) {
-  Rig rig({.budget = mib(4)});
-  Tensor state;
-  for (int i = 0; i < 8; ++i) {
-    run_batch_of(rig, [&] {
-      if (i == 5) state = rig.filled(mib(1), 1);
-      (void)rig.filled(kib(64), 1);
-    });
-    if (i < 6) continue;
-    EXPECT_EQ(expected_of(rig, "train"), kib(64)) << "after batch " << i + 1;
-  }
-}
-
-TEST(Learning, ACacheThatGrowsWithEachBatchIsExpectedToGrowAgain) {
-  Rig rig({.budget = mib(4)});
-  std::vector<Tensor> cache;
-  for (int i = 0; i < 6; ++i) {
-    run_batch_of(rig, [&] {
-      cache.push_back(rig.filled(kib(128), 1));
-      (void)rig.filled(kib(64), 1);
-    });
-    EXPECT_EQ(expected_of(rig, "train"), kib(128 + 64)) << "after batch " << i + 1;
-  }
-}
-
 TEST(Learning, WhatTheNextBatchFreesIsPartOfTheFootprint) {
   Rig rig({.budget = mib(4)});
   Tensor last;
@@ -149,18 +124,6 @@ TEST(Learning, WhatTheNextBatchFreesIsPartOfTheFootprint) {
       last = std::move(fresh);  // double buffering: frees the previous one
     });
     EXPECT_EQ(expected_of(rig, "train"), kib(128)) << "after batch " << i + 1;
-  }
-}
-
-TEST(Learning, WhatTheNextBatchFreesCountsAlsoWhenSizesVary) {
-  Rig rig({.budget = mib(4)});
-  Tensor last;
-  for (int i = 0; i < 9; ++i) {
-    run_batch_of(rig, [&] {
-      Tensor fresh = rig.filled(kib(i % 2 == 0 ? 128 : 16), 1);
-      last = std::move(fresh);
-    });
-    EXPECT_GE(expected_of(rig, "train"), kib(112)) << "after batch " << i + 1;
   }
 }
 
