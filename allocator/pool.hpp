@@ -22,8 +22,6 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/budget_source.hpp"
 #include "allocator/memory/upstream.hpp"
-#include "allocator/memory_statistics.hpp"
-#include "allocator/pool_line.hpp"
 #include "allocator/pool_options.hpp"
 #include "allocator/pool_state.hpp"
 #include "allocator/pressure.hpp"
@@ -216,7 +214,7 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   [[nodiscard]] std::vector<MemoryHolder> biggest_holders(std::size_t most) const
       WEIR_REQUIRES(state_.mutex);
 
-  // For timelines and live views (pool_timeline.cpp).
+  // For timelines and live views (pool_report.cpp).
   void add_figures(LiveFigures& figures) const override WEIR_EXCLUDES(state_.mutex);
   void record_live(TimelineSink& sink) override WEIR_EXCLUDES(state_.mutex);
   /// Last step of construction: others see the pool afterwards.

@@ -1,10 +1,14 @@
-// The report of a failure, and the holders of memory.
+// What a pool tells: the report of a failure, the holders of memory, its blocks for snapshots, and
+// what it writes to recorders and shows to live views.
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "allocator/base/error.hpp"
+#include "allocator/index/block_index.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/pool_kind.hpp"
 
@@ -108,6 +112,104 @@ std::string Pool::report(const Attempt& attempt, const MemoryShortage& figures) 
                   ? "would not help: the block is larger than the budget"
                   : std::to_string(attempt.waits) + " waits, and no pending work would free more");
   return text;
+}
+
+namespace {
+
+std::optional<PoolBlock::State> state_of(const Block& block) {
+  switch (block.state) {
+    case BlockState::kAllocated:
+      return PoolBlock::State::kAllocated;
+    case BlockState::kFreeing:
+    case BlockState::kAwaiting:
+      return PoolBlock::State::kAwaiting;
+    case BlockState::kCached:
+      return PoolBlock::State::kCached;
+    case BlockState::kMoving:
+    case BlockState::kVoid:
+    case BlockState::kStale:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<PoolBlock> Pool::blocks() const {
+  std::vector<PoolBlock> all;
+  {
+    const Lock lock(state_.mutex);
+    all.reserve(state_.index->blocks());
+    state_.index->for_each([&](const Block& block) {
+      const auto state = state_of(block);
+      if (!state) return;
+      const bool held = *state == PoolBlock::State::kAllocated;
+      all.push_back({.begin = block.begin(),
+                     .size = block.size,
+                     .requested = held ? block.requested : Bytes{},
+                     .home = block.home,
+                     .state = *state,
+                     .begins_segment = block.neighbours.previous == nullptr});
+    });
+  }
+  std::ranges::sort(all, {}, &PoolBlock::begin);
+  // A gap ends a segment too: addresses without pages.
+  std::uintptr_t end = 0;
+  for (PoolBlock& block : all) {
+    block.begins_segment = block.begins_segment || block.begin != end;
+    end = block.begin + block.size.count;
+  }
+  return all;
+}
+
+void Pool::note_self(TimelineSink& sink) {
+  state_.note(sink,
+              {.bytes = state_.statistics.budget.count,
+               .kind = TimelineKind::kPool,
+               .detail = static_cast<std::uint8_t>(state_.options.place.host ? 1 : 0)},
+              state_.options.place.name);
+}
+
+void Pool::record_live(TimelineSink& sink) {
+  const Lock lock(state_.mutex);
+  note_self(sink);
+  state_.index->for_each([&](const Block& block) WEIR_NO_THREAD_SAFETY_ANALYSIS {
+    if (block.state != BlockState::kAllocated && block.state != BlockState::kFreeing) return;
+    state_.note(sink,
+                {.id = block.begin(),
+                 .bytes = block.size.count,
+                 .requested = block.requested.count,
+                 .stream = block.home.value,
+                 .kind = TimelineKind::kLive},
+                block.label_view());
+  });
+}
+
+void Pool::add_figures(LiveFigures& figures) const {
+  if (state_.options.place.host) return;
+  DeviceFigures none;
+  DeviceFigures* const known = figures.of(state_.options.place.device);
+  DeviceFigures& device = known != nullptr ? *known : none;
+  const Lock lock(state_.mutex);
+  // Pools of one GPU share its budget. Pools without a GPU have one each.
+  const Bytes shared = state_.options.place.device != 0 ? device.budget : Bytes{};
+  const Bytes more = minus_or_zero(state_.statistics.budget, shared);
+  device.budget += more;
+  device.allocated += state_.statistics.allocated.current;
+  device.awaiting += state_.statistics.awaiting.current;
+  device.cached += state_.statistics.cached.current;
+  device.reserved += state_.statistics.reserved.current;
+  device.failures += state_.statistics.failures;
+  device.waits += state_.statistics.waits;
+  device.waited += state_.statistics.waited;
+  figures.budget += more;
+  figures.requested += state_.statistics.requested.current;
+  figures.allocated += state_.statistics.allocated.current;
+  figures.awaiting += state_.statistics.awaiting.current;
+  figures.cached += state_.statistics.cached.current;
+  figures.reserved += state_.statistics.reserved.current;
+  figures.peak += state_.statistics.reserved.peak;
+  figures.failures += state_.statistics.failures;
 }
 
 }  // namespace weir

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "allocator/base/no_cancel.hpp"
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/pool_kind.hpp"
 
@@ -23,7 +23,7 @@ constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 /// A place in the line of requests that wait for memory. Only the first waits for the device; the
 /// others sleep. New requests queue, so freed memory serves the first. A request that finds a block
-/// of its own stream may pass (pool_line.hpp).
+/// of its own stream may pass (may_pass_by).
 ///
 /// Every sleep ends. The first waits for submitted work or calls under way, so each of its rounds
 /// through the stages ends. Others may pass it in kRoundsPassedBy rounds. Then nobody else grows or

@@ -4,8 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/base/no_cancel.hpp"
-#include "allocator/base/thread_scratch.hpp"
+#include "allocator/base/calling_thread.hpp"
 
 namespace weir {
 

@@ -6,10 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
-#include "allocator/base/thread_scratch.hpp"
 
 namespace weir {
 

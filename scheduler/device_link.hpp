@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/call_site.hpp"
 #include "allocator/base/condition.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/memory/upstream.hpp"
 #include "scheduler/scheduler.hpp"

@@ -1,5 +1,6 @@
 #include "scheduler/dtype.hpp"
 
+#include <array>
 #include <string>
 
 #include "allocator/base/error.hpp"

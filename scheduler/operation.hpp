@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/base/call_site.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/mutex.hpp"
 #include "scheduler/admission/ledger.hpp"

@@ -31,14 +31,12 @@
 #include "scheduler/admission/admission.hpp"
 #include "scheduler/admission/policy.hpp"
 #include "scheduler/batch.hpp"
-#include "scheduler/dependencies.hpp"
 #include "scheduler/device/device.hpp"
 #include "scheduler/dtype.hpp"
 #include "scheduler/host_data.hpp"
 #include "scheduler/kernel.hpp"
 #include "scheduler/operation.hpp"
 #include "scheduler/tensor.hpp"
-#include "scheduler/tensor_memory.hpp"
 #include "scheduler/tensor_table.hpp"
 
 namespace weir {

@@ -3,6 +3,7 @@
 // The state behind the tensor handles of one scheduler: memory, last uses, and the error of the
 // present contents.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -15,11 +16,99 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "scheduler/dependencies.hpp"
+#include "allocator/pool.hpp"
+#include "allocator/slab_allocator.hpp"
+#include "scheduler/admission/admission.hpp"
+#include "scheduler/device/device.hpp"
+#include "scheduler/device/stream.hpp"
 #include "scheduler/tensor.hpp"
-#include "scheduler/tensor_memory.hpp"
 
 namespace weir {
+
+// Allocates tensors from the pool, or small ones from a slab over it. Charges the allocating batch,
+// and lets an allocation wait for other open batches before it fails.
+
+/// The memory of one tensor, and what its release must know.
+struct TensorBlock {
+  void* data = nullptr;
+  SlabAllocator::Slab* slab = nullptr;  ///< null: a block of the pool
+  Bytes block{};                        ///< what the batch was charged for it
+  StreamRole home = StreamRole::kCompute;
+  TicketRef owner{};                         ///< the batch that allocated it
+  std::array<bool, kStreamRoles> used_by{};  ///< streams other than home that used it
+};
+
+class TensorMemory {
+ public:
+  TensorMemory(Pool& pool, DeviceBackend& device, Admission& admission, Policy policy)
+      : pool_(pool),
+        device_(device),
+        admission_(admission),
+        policy_(policy),
+        slabs_(pool, device.progress()) {}
+
+  /// Returns memory for work on `home` from now on. Waits as the policy allows, for submitted work
+  /// or for the grace, without a lock. Throws OutOfMemory, and Cancelled if `owner.stop` ended a
+  /// wait or was requested before one.
+  [[nodiscard]] TensorBlock allocate(Bytes bytes, StreamRole home, std::string_view label,
+                                     const Owner& owner);
+  /// Records that work on `role` is about to use it. A throw changes nothing. Calls for one
+  /// allocation must not overlap.
+  void note_use(TensorBlock& allocation, StreamRole role);
+  /// Frees it in the order of every stream that used it.
+  void release(const TensorBlock& allocation) noexcept;
+
+ private:
+  [[nodiscard]] TensorBlock try_allocate(Bytes bytes, StreamRole home, std::string_view label,
+                                         Attempt& attempt);
+
+  Pool& pool_;
+  DeviceBackend& device_;
+  Admission& admission_;
+  const Policy policy_;
+  SlabAllocator slabs_;
+};
+
+// Which earlier work an operation must wait for. Reads between two writes may overlap; a write
+// waits for the reads before it; one stream runs in order anyway. Pure functions of a tensor's
+// history; the scheduler calls them under its order lock.
+
+/// A tensor's last uses, as sequences of the streams.
+struct AccessHistory {
+  std::uint64_t version = 0;  ///< number of writes
+  StreamRole writer = StreamRole::kCompute;
+  std::uint64_t write_sequence = 0;  ///< of the last write; meaningless at version 0
+  std::array<std::uint64_t, kStreamRoles> read_sequences{};  ///< since that write; 0: none
+};
+
+/// For each stream, the sequence that must be passed first; 0: none.
+using Waits = std::array<std::uint64_t, kStreamRoles>;
+
+constexpr void wait_to_read(const AccessHistory& history, StreamRole role, Waits& waits) {
+  if (history.version == 0 || history.writer == role) return;
+  std::uint64_t& wait = waits.at(index_of(history.writer));
+  wait = std::max(wait, history.write_sequence);
+}
+
+constexpr void wait_to_write(const AccessHistory& history, StreamRole role, Waits& waits) {
+  wait_to_read(history, role, waits);
+  for (const StreamRole reader : kAllRoles) {
+    if (reader == role) continue;
+    std::uint64_t& wait = waits.at(index_of(reader));
+    wait = std::max(wait, history.read_sequences.at(index_of(reader)));
+  }
+}
+
+constexpr void note_read(AccessHistory& history, StreamRole role, std::uint64_t sequence) {
+  history.read_sequences.at(index_of(role)) = sequence;
+}
+
+constexpr void note_write(AccessHistory& history, StreamRole role, std::uint64_t sequence) {
+  ++history.version;
+  history.writer = role;
+  history.write_sequence = sequence;
+  history.read_sequences = {};
+}
 
 class TensorTable;
 

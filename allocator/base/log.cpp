@@ -3,8 +3,7 @@
 #include <atomic>
 #include <cstdio>
 
-#include "allocator/base/file_size_signal.hpp"
-#include "allocator/base/no_cancel.hpp"
+#include "allocator/base/calling_thread.hpp"
 
 namespace weir {
 namespace {

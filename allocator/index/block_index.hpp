@@ -22,7 +22,6 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/index/block.hpp"
-#include "allocator/index/block_table.hpp"
 #include "allocator/index/block_tree.hpp"
 #include "allocator/index/free_owner.hpp"
 #include "allocator/progress/progress.hpp"

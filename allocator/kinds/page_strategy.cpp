@@ -1,5 +1,3 @@
-#include "allocator/kinds/page_strategy.hpp"
-
 #include <algorithm>
 #include <exception>
 #include <limits>
@@ -8,7 +6,8 @@
 #include <vector>
 
 #include "allocator/base/log.hpp"
-#include "allocator/index/size_class.hpp"
+#include "allocator/index/size_class_index.hpp"
+#include "allocator/kinds/strategies.hpp"
 #include "allocator/memory/page_source.hpp"
 
 namespace weir {

@@ -12,12 +12,8 @@
 #include "allocator/base/error.hpp"
 #include "allocator/index/free_bins.hpp"
 #include "allocator/index/segment_index.hpp"
-#include "allocator/index/size_class.hpp"
 #include "allocator/index/size_class_index.hpp"
-#include "allocator/kinds/page_strategy.hpp"
-#include "allocator/kinds/pool_settings.hpp"
-#include "allocator/kinds/segment_strategy.hpp"
-#include "allocator/kinds/unpooled_strategy.hpp"
+#include "allocator/kinds/strategies.hpp"
 
 namespace weir {
 namespace {
@@ -58,6 +54,34 @@ std::unique_ptr<PoolStrategy> make_paged(PoolState& state) {
   }
   return std::make_unique<PageStrategy>(state, *pages);
 }
+
+std::string in_bytes(const Bytes& size) { return std::to_string(size.count); }
+std::string in_digits(const unsigned& number) { return std::to_string(number); }
+std::string in_segments(const Bytes& size) { return format_segment(size); }
+
+/// A setting that only some kinds have: where it is, how it is read, and how it is written.
+template <auto Member, auto Parse, auto Text>
+constexpr PoolSetting setting_of(std::string_view name, std::string_view variable, bool is_size) {
+  return {.name = name,
+          .variable = variable,
+          .is_size = is_size,
+          .set =
+              [](PoolOptions& options, std::string_view source, std::string_view text) {
+                options.*Member = {Parse(source, text), std::string(source)};
+              },
+          .text = [](const PoolOptions& options) { return Text((options.*Member).value); },
+          .source = [](const PoolOptions& options) { return (options.*Member).source; }};
+}
+constexpr PoolSetting kPageSetting =
+    setting_of<&PoolOptions::page, parse_page, in_bytes>("page", "WEIR_POOL_PAGE_SIZE", true);
+constexpr PoolSetting kCutoffSetting = setting_of<&PoolOptions::cutoff, parse_cutoff, in_digits>(
+    "linear-cutoff", "WEIR_POOL_LINEAR_CUTOFF", false);
+constexpr PoolSetting kSegmentSetting =
+    setting_of<&PoolOptions::segment, parse_segment, in_segments>("segment",
+                                                                  "WEIR_POOL_SEGMENT_SIZE", true);
+constexpr PoolSetting kLargeRoundSetting =
+    setting_of<&PoolOptions::large_round, parse_large_round, in_bytes>(
+        "large-round", "WEIR_POOL_LARGE_ROUND_SIZE", true);
 
 constexpr std::array kRoundSettings{&kPageSetting, &kCutoffSetting};
 constexpr std::array<std::string_view, 2> kRoundBeside{"24", "28"};

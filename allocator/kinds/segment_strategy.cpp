@@ -1,11 +1,10 @@
-#include "allocator/kinds/segment_strategy.hpp"
-
 #include <algorithm>
 #include <exception>
 #include <limits>
 #include <string>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/kinds/strategies.hpp"
 
 namespace weir {
 

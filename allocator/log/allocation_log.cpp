@@ -15,10 +15,9 @@
 #include <system_error>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
-#include "allocator/base/file_size_signal.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "allocator/base/output_place.hpp"
 #include "allocator/base/setting.hpp"
 

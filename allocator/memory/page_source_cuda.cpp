@@ -8,7 +8,6 @@
 
 #include "allocator/base/error_cuda.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/scope_cuda.hpp"
 
 namespace weir {
 namespace {

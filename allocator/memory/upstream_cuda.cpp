@@ -8,7 +8,6 @@
 
 #include "allocator/base/error_cuda.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/scope_cuda.hpp"
 #include "allocator/memory/page_source_cuda.hpp"
 
 namespace weir {

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "allocator/base/error_cuda.hpp"
-#include "allocator/base/scope_cuda.hpp"
 #include "allocator/progress/events.hpp"
 
 namespace weir {

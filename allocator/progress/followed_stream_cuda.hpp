@@ -12,10 +12,10 @@
 #include <string_view>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/progress/events.hpp"
 #include "allocator/progress/events_cuda.hpp"
-#include "allocator/progress/fence_queue.hpp"
+#include "allocator/progress/pause.hpp"
 #include "allocator/progress/progress.hpp"
-#include "allocator/progress/sleep_spacing.hpp"
 
 namespace weir {
 

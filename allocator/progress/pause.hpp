@@ -1,11 +1,16 @@
 #pragma once
 
-// How a thread pauses between two polls of a device.
+// How threads wait for a device: pauses between two polls, and how often a stream gets an event
+// that a thread sleeps on.
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <thread>
 
-#include "allocator/base/no_cancel.hpp"
+#include "allocator/base/calling_thread.hpp"
 
 namespace weir {
 
@@ -30,6 +35,49 @@ class Pause {
  private:
   const std::chrono::microseconds spin_;
   std::chrono::steady_clock::time_point began_{};
+};
+
+/// Such an event interrupts the host, for which the device takes more than a microsecond: with one
+/// behind each operation an H100 needed 2.9 us instead of 1.3 us for a small kernel. And its queue
+/// took 56 of them, where it takes a thousand operations (docs/cuda.md). So they are about kApart
+/// of the device's time apart, and kMost of a stream are open at most. Operations of that length or
+/// longer get one each while there is room.
+class SleepSpacing {
+ public:
+  static constexpr std::chrono::nanoseconds kApart = std::chrono::microseconds(200);
+  /// Of each stream: a device has four, and others may use the same GPU.
+  static constexpr std::size_t kMost = 8;
+
+  /// Returns whether the operation that is enqueued now should have one, beside so many that the
+  /// device has not passed. One thread at a time.
+  [[nodiscard]] bool due(std::size_t open) noexcept {
+    expected_ += average();
+    if (expected_ < kApart || open >= kMost) return false;
+    expected_ = {};
+    return true;
+  }
+  /// Returns whether so many operations end soon, so that one event behind them all is enough.
+  [[nodiscard]] bool soon(std::size_t operations) const noexcept {
+    return static_cast<std::int64_t>(operations) <= 2 * kApart / std::max(average(), kShortest);
+  }
+  /// Notes an operation's device time. One thread at a time, also beside `due`.
+  void note(std::chrono::nanoseconds took) noexcept {
+    known_ = std::min<std::int64_t>(known_ + 1, kRemembered);
+    const std::int64_t before = average_.load(std::memory_order_relaxed);
+    average_.store(before + (took.count() - before) / known_, std::memory_order_relaxed);
+  }
+  /// Returns the average device time of the last operations; kApart before the first is known.
+  [[nodiscard]] std::chrono::nanoseconds average() const noexcept {
+    return std::chrono::nanoseconds(average_.load(std::memory_order_relaxed));
+  }
+
+ private:
+  static constexpr std::int64_t kRemembered = 64;  ///< operations of the average
+  static constexpr std::chrono::nanoseconds kShortest{1};
+
+  std::chrono::nanoseconds expected_{};  ///< of the operations since the last event
+  std::int64_t known_ = 0;
+  std::atomic<std::int64_t> average_{kApart.count()};
 };
 
 }  // namespace weir

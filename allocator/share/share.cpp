@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "allocator/base/time_after.hpp"
 
 namespace weir {

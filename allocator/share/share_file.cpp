@@ -15,9 +15,8 @@
 #include <system_error>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
-#include "allocator/base/file_size_signal.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "allocator/base/time_after.hpp"
 
 namespace weir {

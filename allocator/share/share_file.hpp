@@ -20,7 +20,6 @@
 #include <string>
 #include <vector>
 
-#include "allocator/share/share_folder.hpp"
 #include "allocator/share/share_layout.hpp"
 
 namespace weir {

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "allocator/share/share_policy.hpp"
 
@@ -72,5 +74,24 @@ static_assert(sizeof(ShareLayout) == 40 + kShareSlots * 40);
 
 /// Returns what the record says, or nothing if no process of ours wrote that for this budget.
 [[nodiscard]] std::optional<ShareSlot> slot_of(const ShareRecord& record, Bytes budget) noexcept;
+
+// Where shared budgets lie: files in the machine's shared memory, one for each owner and name.
+
+/// A shared budget's name and owner, and the file that these mean.
+struct ShareId {
+  std::string name;
+  ShareOwner owner;
+
+  /// Returns `/dev/shm/weir-share-1000-NAME`, or `/dev/shm/weir-share-g100-NAME` for a group.
+  [[nodiscard]] std::string path() const;
+  /// Returns the share that a file name (without folder) means, or one without a name.
+  [[nodiscard]] static ShareId of_file(std::string_view file);
+};
+
+/// Returns whether this can be a share's name: 1 to 64 letters, digits, `.`, `_`, `-`.
+[[nodiscard]] bool is_share_name(std::string_view name) noexcept;
+
+/// Returns the shares on this machine that this process may look into, by name.
+[[nodiscard]] std::vector<ShareId> shares_here();
 
 }  // namespace weir

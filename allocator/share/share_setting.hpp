@@ -9,7 +9,7 @@
 
 #include "allocator/base/setting.hpp"
 #include "allocator/budget.hpp"
-#include "allocator/share/share_folder.hpp"
+#include "allocator/share/share_layout.hpp"
 
 namespace weir {
 

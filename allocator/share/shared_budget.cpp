@@ -7,8 +7,8 @@
 #include <csignal>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
 
 namespace weir {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/no_cancel.hpp"
 
 namespace weir {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/base/setting_line.hpp"
+#include "allocator/base/setting.hpp"
 #include "bench/simulate/comparison.hpp"
 
 namespace weir::simulate {

@@ -12,7 +12,6 @@
 
 #include "tools/program/run_main.hpp"
 #include "tools/timeline/files/formats.hpp"
-#include "tools/timeline/files/write.hpp"
 
 namespace weir::timeline {
 namespace {

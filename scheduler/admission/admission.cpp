@@ -8,12 +8,12 @@
 #include <string>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/thread_scratch.hpp"
+#include "scheduler/admission/admission_rules.hpp"
 #include "scheduler/admission/batch_timeline.hpp"
-#include "scheduler/admission/open_grace.hpp"
-#include "scheduler/admission/producer.hpp"
+#include "scheduler/admission/fair_line.hpp"
 #include "scheduler/admission/waking.hpp"
 
 namespace weir {

@@ -21,7 +21,7 @@
 #include "allocator/base/condition.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/budget_source.hpp"
-#include "allocator/memory_statistics.hpp"
+#include "allocator/statistics.hpp"
 #include "allocator/timeline/source.hpp"
 #include "scheduler/admission/admission_decision.hpp"
 #include "scheduler/admission/admission_rules.hpp"

@@ -13,7 +13,7 @@
 #include <unordered_map>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/call_site.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/progress/progress.hpp"

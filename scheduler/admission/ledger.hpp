@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/call_site.hpp"
+#include "allocator/base/error.hpp"
 #include "allocator/progress/progress.hpp"
 #include "scheduler/device/stream.hpp"
 

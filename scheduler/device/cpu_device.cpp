@@ -2,12 +2,147 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "allocator/base/error.hpp"
+#include "scheduler/device/serves_device.hpp"
 
 namespace weir {
+
+/// A moment on the clock of the figures and on the recorder's clock.
+struct CpuStream::Moment {
+  std::chrono::steady_clock::time_point time;
+  std::uint64_t ticks = 0;
+
+  /// Reads both clocks again if the thread lost its core in between. Otherwise the figures and the
+  /// timeline would show different times for one task.
+  explicit Moment(const TimelineSink* sink) noexcept : time(std::chrono::steady_clock::now()) {
+    constexpr std::uint64_t kApart = 30'000;  // ticks: some 10 us
+    constexpr int kTries = 4;
+    for (int i = 0; sink != nullptr && i < kTries; ++i) {
+      const std::uint64_t before = sink->now();
+      time = std::chrono::steady_clock::now();
+      ticks = sink->now();
+      if (ticks - before < kApart) break;
+    }
+  }
+};
+
+CpuStream::CpuStream(StreamRole role, std::uint16_t source)
+    : Stream(StreamId::next(), role), source_(source), worker_([this] { serve(); }) {}
+
+CpuStream::~CpuStream() {
+  {
+    const Lock lock(mutex_);
+    closing_ = true;
+  }
+  work_.notify_one();
+  worker_.join();
+}
+
+void CpuStream::copy(void* to, const void* from, Bytes size) { std::memcpy(to, from, size.count); }
+
+std::uint64_t CpuStream::push(Entry entry) {
+  Lock lock(mutex_);
+  entries_.push_back(entry);
+  const std::uint64_t sequence = enqueued() + 1;
+  enqueued_.store(sequence, std::memory_order_release);
+  const bool wake = asleep_;
+  lock.unlock();
+  if (wake) work_.notify_one();
+  return sequence;
+}
+
+bool CpuStream::wait(std::uint64_t sequence, const std::stop_token& stop) {
+  if (passed() >= sequence) return true;
+  Lock lock(mutex_);
+  ++waiting_;
+  const bool reached = passes_.wait(lock, stop, [&]() WEIR_REQUIRES(mutex_) {
+    if (passed() >= sequence) return true;
+    awaited_ = std::min(awaited_, sequence);
+    return false;
+  });
+  --waiting_;
+  return reached;
+}
+
+void CpuStream::serve() {
+  const ServesDevice serves;
+  Lock lock(mutex_);
+  for (;;) {
+    if (entries_.empty()) {
+      const auto since = std::chrono::steady_clock::now();
+      asleep_ = true;
+      while (entries_.empty() && !closing_) work_.wait(lock);
+      asleep_ = false;
+      if (last_end_) starved_ += std::chrono::steady_clock::now() - since;
+    }
+    if (entries_.empty()) return;
+    const Entry entry = entries_.pop_front();
+    lock.unlock();
+    execute(entry);
+    lock.lock();
+    const std::uint64_t sequence = passed() + 1;
+    passed_.store(sequence, std::memory_order_release);
+    if (sequence >= awaited_) {
+      awaited_ = kNobody;  // those who sleep for a later one set it again
+      lock.unlock();
+      passes_.notify_all();
+      lock.lock();
+    }
+  }
+}
+
+void CpuStream::wait_for(CpuStream& other, std::uint64_t sequence) {
+  if (other.passed() >= sequence) return;
+  const TimelineSlice slice;
+  (void)other.wait(sequence, {});
+  if (slice.sink() == nullptr) return;
+  slice.write({.id = other.id().value,
+               .stream = id().value,
+               .name = slice.sink()->name(to_string(other.role())),
+               .source = source_,
+               .kind = TimelineKind::kStreamWait,
+               .detail = static_cast<std::uint8_t>(role())});
+}
+
+void CpuStream::note(TimelineSink* sink, const Task& task, const Moment& from,
+                     const Moment& to) const noexcept {
+  if (sink == nullptr) return;
+  const TaskInfo info = task.info();
+  sink->write({.begin = from.ticks,
+               .end = to.ticks,
+               .id = info.operation,
+               .bytes = info.bytes.count,
+               .stream = id().value,
+               .batch = info.batch,
+               .name = sink->name(info.name),
+               .site = sink->site(info.file, info.line),
+               .source = source_,
+               .kind = TimelineKind::kExecute,
+               .detail = static_cast<std::uint8_t>(role())});
+}
+
+void CpuStream::execute(const Entry& entry) {
+  if (entry.task == nullptr) {
+    wait_for(*entry.other, entry.sequence);
+    return;
+  }
+  TimelineSink* const sink = timeline_sink();
+  const Moment start(sink);
+  entry.task->run(*this);
+  const Moment end(sink);
+  const auto took = end.time - start.time;
+  note(sink, *entry.task, start, end);
+  busy_.fetch_add(took.count(), std::memory_order_relaxed);
+  const auto gap = last_end_ ? start.time - *last_end_ : std::chrono::nanoseconds{};
+  last_end_ = end.time;
+  entry.task->finished(
+      {.device_time = took, .gap = gap, .starved = std::exchange(starved_, {}), .end = end.time});
+}
 
 CpuDevice::CpuDevice(Bytes memory, std::unique_ptr<Upstream> upstream)
     : upstream_(upstream != nullptr ? std::move(upstream)

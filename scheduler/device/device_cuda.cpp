@@ -1,7 +1,6 @@
 #include "scheduler/device/device_cuda.hpp"
 
 #include "allocator/base/error_cuda.hpp"
-#include "allocator/base/scope_cuda.hpp"
 #include "scheduler/device/cpu_device.hpp"
 #include "scheduler/device/cuda.hpp"
 #include "scheduler/device/device_kind.hpp"

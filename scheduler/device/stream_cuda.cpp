@@ -4,7 +4,6 @@
 
 #include "allocator/base/error_cuda.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/scope_cuda.hpp"
 #include "scheduler/device/serves_device.hpp"
 
 namespace weir {

@@ -4,7 +4,6 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/error_cuda.hpp"
-#include "allocator/base/scope_cuda.hpp"
 #include "scheduler/device/device_cuda.hpp"
 
 namespace weir {

@@ -1,7 +1,5 @@
 // Who may pass a request that waits for memory, and for how long.
 
-#include "allocator/pool_line.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -10,6 +8,7 @@
 
 #include "allocator/pool_fixture.hpp"
 #include "allocator/pool_kind.hpp"
+#include "allocator/pool_state.hpp"
 #include "support/gate.hpp"
 
 namespace weir {

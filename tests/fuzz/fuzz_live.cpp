@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
+#include "tools/timeline/live/block.hpp"
 #include "tools/timeline/live/block_text.hpp"
-#include "tools/timeline/live/budget_request.hpp"
-#include "tools/timeline/live/lock_list.hpp"
+#include "tools/timeline/live/claims.hpp"
 
 namespace weir::testing {
 namespace {

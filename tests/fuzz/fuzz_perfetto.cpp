@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "allocator/base/error.hpp"
-#include "tools/timeline/perfetto/reader.hpp"
+#include "tools/timeline/perfetto/perfetto.hpp"
 
 namespace weir::testing {
 namespace {

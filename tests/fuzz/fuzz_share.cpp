@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/share/share_folder.hpp"
 #include "allocator/share/share_layout.hpp"
 #include "allocator/share/share_policy.hpp"
 

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "allocator/base/error.hpp"
-#include "tools/timeline/chrome/builder.hpp"
-#include "tools/timeline/chrome/reader.hpp"
+#include "tools/timeline/chrome/chrome.hpp"
+#include "tools/timeline/chrome/records.hpp"
 
 namespace weir::testing {
 namespace {

@@ -1,5 +1,3 @@
-#include "scheduler/dependencies.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "scheduler/tensor_table.hpp"
 #include "support/random_seed.hpp"
 
 namespace weir {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "allocator/base/setting_line.hpp"
+#include "allocator/base/setting.hpp"
 #include "tools/program/command_line/command_text.hpp"
 
 namespace weir {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "allocator/base/setting_line.hpp"
+#include "allocator/base/setting.hpp"
 
 namespace weir {
 

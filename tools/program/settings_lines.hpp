@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "allocator/base/setting_line.hpp"
+#include "allocator/base/setting.hpp"
 #include "tools/program/report_table.hpp"
 
 namespace weir {

@@ -9,7 +9,7 @@
 #include "tools/program/numbers.hpp"
 #include "tools/program/temporary_folder.hpp"
 #include "tools/timeline/analysis/counters.hpp"
-#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/files/formats.hpp"
 #include "trainer/compare/compare_timelines.hpp"
 #include "trainer/model/weights.hpp"
 
@@ -18,8 +18,6 @@ namespace {
 
 using picture::Plot;
 using picture::Svg;
-
-constexpr std::uint32_t kColumns = 2000;  // more than a plot has pixels
 
 struct Style {
   std::string_view name;
@@ -37,16 +35,26 @@ std::string_view colour_of(std::string_view name) {
 }
 
 /// The memory of a pool from its first change to its end, or to that of the recording.
-std::vector<picture::Point> points_of(const timeline::PoolSeries& pool, timeline::Span recorded) {
-  std::vector<timeline::Point> changes = pool.reserved;
-  std::uint64_t end = recorded.end;
+std::vector<picture::Point> points_of(const timeline::Index& index,
+                                      const timeline::PoolInfo& pool) {
+  struct Change {
+    std::uint64_t at, value;
+  };
+  std::vector<Change> changes;
+  timeline::PoolReplay replay(index, pool);
+  while (replay.next()) {
+    const std::uint64_t reserved = replay.counts().reserved();
+    if (changes.empty() || changes.back().value != reserved)
+      changes.push_back({replay.at(), reserved});
+  }
+  std::uint64_t end = index.span().end;
   // The pool's end gives everything back, which says nothing about training.
   for (; !changes.empty() && changes.back().value == 0; changes.pop_back()) end = changes.back().at;
   std::vector<picture::Point> points;
   if (changes.empty()) return points;
   const std::uint64_t zero = changes.front().at;
   changes.push_back({std::max(end, changes.back().at), changes.back().value});
-  for (const timeline::Point& change : changes) {
+  for (const Change& change : changes) {
     points.push_back({static_cast<double>(change.at - zero), static_cast<double>(change.value)});
   }
   return points;
@@ -56,12 +64,12 @@ std::vector<picture::Point> points_of(const timeline::PoolSeries& pool, timeline
 std::vector<picture::Point> reserved_in(const timeline::Timeline& recorded) {
   for (const timeline::Process& process : recorded.processes) {
     const timeline::Index index(process);
-    std::vector<timeline::PoolSeries> all;
+    std::vector<timeline::PoolPeaks> all;
     for (const timeline::PoolInfo& pool : index.pools()) {
-      all.push_back(timeline::pool_series(index, pool, index.span(), kColumns));
+      all.push_back(timeline::pool_peaks(index, pool));
     }
-    if (const timeline::PoolSeries* const pool = timeline::main_pool(all)) {
-      return points_of(*pool, index.span());
+    if (const timeline::PoolPeaks* const pool = timeline::main_pool(all)) {
+      return points_of(index, index.pools()[static_cast<std::size_t>(pool - all.data())]);
     }
   }
   return {};

@@ -5,7 +5,7 @@
 
 #include "allocator/base/error.hpp"
 #include "scheduler/admission/batch_timeline.hpp"
-#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/files/formats.hpp"
 #include "tools/timeline/page/page.hpp"
 #include "trainer/run/recording.hpp"
 

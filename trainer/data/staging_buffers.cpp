@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "allocator/base/no_cancel.hpp"
+#include "allocator/base/calling_thread.hpp"
 
 namespace weir {
 

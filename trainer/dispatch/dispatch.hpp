@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "allocator/base/setting.hpp"
-#include "allocator/base/setting_line.hpp"
 #include "trainer/dispatch/dispatch_addition.hpp"
 #include "trainer/dispatch/dispatch_product.hpp"
 

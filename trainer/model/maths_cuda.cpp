@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "allocator/base/error_cuda.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/scope_cuda.hpp"
 #include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/elementwise/elementwise.hpp"

@@ -3,7 +3,7 @@
 #include <deque>
 #include <vector>
 
-#include "allocator/base/scope_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 #include "kernels/elementwise/random.hpp"
 #include "scheduler/device/device_kind.hpp"

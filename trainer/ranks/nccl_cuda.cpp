@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "allocator/base/error.hpp"
-#include "allocator/base/scope_cuda.hpp"
+#include "allocator/base/error_cuda.hpp"
 #include "scheduler/device/stream_cuda.hpp"
 #include "trainer/ranks/nccl.hpp"
 #include "trainer/ranks/traffic.hpp"

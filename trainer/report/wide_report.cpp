@@ -11,7 +11,7 @@
 #include "tools/program/json_text.hpp"
 #include "tools/program/numbers.hpp"
 #include "tools/program/report_table.hpp"
-#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/files/formats.hpp"
 #include "trainer/model/weights.hpp"
 #include "trainer/report/run_figures.hpp"
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/timeline/analysis/hidden_copies.hpp"
 #include "tools/timeline/analysis/tasks.hpp"
 #include "trainer/wide/wide_result.hpp"
 #include "trainer/wide/wide_settings.hpp"

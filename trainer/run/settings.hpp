@@ -11,7 +11,6 @@
 
 #include "allocator/base/names.hpp"
 #include "allocator/base/setting.hpp"
-#include "allocator/base/setting_line.hpp"
 #include "allocator/pool_options.hpp"
 #include "allocator/share/share_setting.hpp"
 #include "scheduler/admission/policy.hpp"

@@ -7,7 +7,6 @@
 
 #include "allocator/base/error_cuda.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/scope_cuda.hpp"
 #include "scheduler/device/stream_cuda.hpp"
 #include "trainer/static/batch_graphs.hpp"
 

@@ -24,11 +24,8 @@
 #include <vector>
 
 #include "allocator/index/heap_index.hpp"
-#include "allocator/index/paged/page_move.hpp"
-#include "allocator/index/paged/page_range.hpp"
+#include "allocator/index/paged/page_places.hpp"
 #include "allocator/index/paged/page_site.hpp"
-#include "allocator/index/paged/page_table.hpp"
-#include "allocator/index/paged/stale_places.hpp"
 #include "allocator/memory/page_source.hpp"
 
 namespace weir {

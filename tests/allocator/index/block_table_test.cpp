@@ -1,5 +1,3 @@
-#include "allocator/index/block_table.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -7,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "allocator/index/block.hpp"
 #include "support/random_seed.hpp"
 
 namespace weir {

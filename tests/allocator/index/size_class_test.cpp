@@ -1,10 +1,9 @@
-#include "allocator/index/size_class.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <optional>
 
+#include "allocator/index/size_class_index.hpp"
 #include "support/print.hpp"
 
 namespace weir {

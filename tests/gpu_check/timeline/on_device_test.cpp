@@ -10,7 +10,7 @@
 #include "gpu_check/timeline/work.hpp"
 #include "tools/timeline/cupti/library.hpp"
 #include "tools/timeline/cupti/source.hpp"
-#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/files/formats.hpp"
 #include "tools/timeline/recorder/recording.hpp"
 #include "trainer/temporary_directory.hpp"
 

@@ -1,12 +1,11 @@
 // The share of copying that is hidden behind computing.
 
-#include "tools/timeline/analysis/hidden_copies.hpp"
-
 #include <gtest/gtest.h>
 
 #include <utility>
 
 #include "timeline/support/made_timeline.hpp"
+#include "tools/timeline/analysis/tasks.hpp"
 
 namespace weir::timeline {
 namespace {

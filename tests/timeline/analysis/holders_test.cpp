@@ -9,9 +9,6 @@
 
 #include "timeline/support/made_timeline.hpp"
 #include "tools/timeline/analysis/batches.hpp"
-#include "tools/timeline/analysis/fragmentation.hpp"
-#include "tools/timeline/analysis/lifetimes.hpp"
-#include "tools/timeline/analysis/stack.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -87,48 +84,6 @@ TEST(TimelineHolders, TheFirstFailuresAreThoseOfAllPools) {
   EXPECT_EQ(failed.back().source, kSource);
 }
 
-TEST(TimelineHolders, LifetimesReachFromAllocationToFreeOrToTheEnd) {
-  const Process process = made_process({.batches = 5});
-  const Index index(process);
-  const auto lives = lifetimes(index, index.pools().front(), 1000);
-  ASSERT_EQ(lives.size(), 4U + 5U * 5U);
-  EXPECT_EQ(std::ranges::count(lives, false, &Lifetime::freed), 4);
-  for (const Lifetime& life : lives) {
-    if (!life.freed) {
-      EXPECT_EQ(life.span.end, index.span().end);
-    }
-    if (!life.freed) {
-      EXPECT_EQ(process.name(life.name), "weights");
-    }
-  }
-  const auto longest = lifetimes(index, index.pools().front(), 4);
-  ASSERT_EQ(longest.size(), 4U);
-  EXPECT_EQ(std::ranges::count(longest, false, &Lifetime::freed), 4);
-}
-
-TEST(TimelineHolders, AStackAddsUpToWhatIsAllocatedAndKeepsThePeak) {
-  const Process process = made_process({.batches = 30});
-  const Index index(process);
-  for (const GroupBy by : {GroupBy::kLabel, GroupBy::kKind, GroupBy::kSite, GroupBy::kBatch}) {
-    const Stack stack =
-        stacked(index, index.pools().front(), index.span(), {.by = by, .most = 3, .columns = 40});
-    ASSERT_LE(stack.at.size(), 160U);
-    ASSERT_LE(stack.layers.size(), 4U);
-    EXPECT_TRUE(std::ranges::is_sorted(stack.at));
-    std::uint64_t highest = 0;
-    for (std::size_t i = 0; i < stack.at.size(); ++i) {
-      std::uint64_t sum = 0;
-      for (const Stack::Layer& layer : stack.layers) sum += layer.values[i];
-      highest = std::max(highest, sum);
-      EXPECT_TRUE(std::ranges::any_of(process.records, [&](const TimelineRecord& record) {
-        return record.begin == stack.at[i] && record.source == 2 && record.allocated == sum;
-      })) << stack.at[i];
-    }
-    EXPECT_EQ(highest,
-              std::ranges::max_element(process.records, {}, &TimelineRecord::allocated)->allocated);
-  }
-}
-
 TEST(TimelineBatches, TellBeginCloseSettleAndStalls) {
   const Process process = made_process({.batches = 10, .run_ahead = 1});
   const auto all = batches(Index(process));
@@ -146,7 +101,6 @@ TEST(TimelineBatches, TellBeginCloseSettleAndStalls) {
   const StallFigures figures = stall_figures(Index(process));
   EXPECT_EQ(figures.stalls().count, 9U);
   EXPECT_EQ(figures.stalls().total, stalled);
-  EXPECT_EQ(stalled_spans(Index(process)).size(), 9U);
 }
 
 TEST(TimelineBatches, AStallWithoutABatchIsThatOfTheNextBatchOfItsThread) {
@@ -182,13 +136,12 @@ TEST(TimelineFragmentation, IsWhatIsReservedAndOfNoUse) {
   process.complete = true;
   const Index index(process);
   ASSERT_EQ(check_accounting(index).differ, 0U);
-  const auto figures = fragmentation(index, index.pools().front(), index.span(), 100);
+  const auto figures = fragmentation(index, index.pools().front());
   EXPECT_DOUBLE_EQ(figures.at_peak, 0.5);
   EXPECT_DOUBLE_EQ(figures.held_at_peak, 0.5);
   EXPECT_DOUBLE_EQ(figures.mean, 0.75);
   EXPECT_DOUBLE_EQ(figures.waste, 0.25);
   EXPECT_EQ(figures.most_unused, 400U);
-  EXPECT_EQ(figures.permille, (std::vector<Point>{{0, 500}, {100, 1000}, {200, 0}}));
 }
 
 TEST(TimelineFragmentation, MemoryThatAwaitsTheDeviceIsHeld) {
@@ -204,7 +157,7 @@ TEST(TimelineFragmentation, MemoryThatAwaitsTheDeviceIsHeld) {
       {.id = 2, .bytes = 100, .requested = 100, .allocated = 100, .awaiting = 200, .cached = 100});
   process.complete = true;
   const Index index(process);
-  const auto figures = fragmentation(index, index.pools().front(), index.span(), 100);
+  const auto figures = fragmentation(index, index.pools().front());
   EXPECT_DOUBLE_EQ(figures.at_peak, 0.5);
   EXPECT_DOUBLE_EQ(figures.held_at_peak, 0.25);
 }

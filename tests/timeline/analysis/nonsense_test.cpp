@@ -6,9 +6,8 @@
 
 #include "support/random_seed.hpp"
 #include "timeline/support/made_timeline.hpp"
-#include "tools/timeline/analysis/lifetimes.hpp"
+#include "tools/timeline/analysis/holders.hpp"
 #include "tools/timeline/analysis/report/report_figures.hpp"
-#include "tools/timeline/analysis/stack.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -20,9 +19,6 @@ void expect_sums(const Index& index) {
     for (const IdleSum& cause : device.causes) sum += cause.total;
     EXPECT_EQ(sum, device.idle);
     EXPECT_LE(device.idle, device.recorded);
-    std::uint64_t busy = 0;
-    for (const Span& span : busy_spans(index, device.device)) busy += index.recorded(span);
-    EXPECT_EQ(busy, device.busy);
   }
   const auto tables = task_tables(index);
   EXPECT_EQ(tables.size(), devices.size() + 1);
@@ -43,15 +39,6 @@ TEST(TimelineNonsense, SumsHoldAndReportsEnd) {
     timeline.processes.push_back(testing::nonsense(seed + round, 300));
     const Index index(timeline.processes.front());
     expect_sums(index);
-    for (const PoolInfo& pool : index.pools()) {
-      const PoolSeries series = pool_series(index, pool, index.span(), 20);
-      EXPECT_LE(series.allocated.size(), 80U + 4U);
-      const Stack stack = stacked(index, pool, index.span(), {.most = 2, .columns = 20});
-      for (const Stack::Layer& layer : stack.layers)
-        EXPECT_EQ(layer.values.size(), stack.at.size());
-      (void)lifetimes(index, pool, 10);
-      (void)tiles(series.reserved, index.span(), {.columns = 4, .split = 2, .most_points = 100});
-    }
     EXPECT_FALSE(report_text(timeline).empty());
     EXPECT_NO_THROW((void)report_json(timeline).dump());
   }

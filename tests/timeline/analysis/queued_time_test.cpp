@@ -1,7 +1,5 @@
 // Queued device time, against sums over all work.
 
-#include "tools/timeline/model/queued_time.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "support/random_seed.hpp"
+#include "tools/timeline/model/counters.hpp"
 
 namespace weir::timeline {
 namespace {

@@ -9,9 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "tools/timeline/chrome/reader.hpp"
-#include "tools/timeline/chrome/writer.hpp"
-#include "tools/timeline/files/write.hpp"
+#include "tools/timeline/chrome/chrome.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline::testing {
 

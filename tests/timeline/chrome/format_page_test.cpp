@@ -10,7 +10,7 @@
 #include "../../trainer/temporary_directory.hpp"
 #include "files.hpp"
 #include "random_process.hpp"
-#include "tools/timeline/chrome/words.hpp"
+#include "tools/timeline/chrome/text.hpp"
 
 namespace weir::timeline::testing {
 namespace {

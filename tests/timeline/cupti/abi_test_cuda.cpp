@@ -7,7 +7,6 @@
 #include <cstddef>
 
 #include "tools/timeline/cupti/abi.hpp"
-#include "tools/timeline/cupti/functions.hpp"
 
 namespace weir::timeline::cupti {
 namespace {

@@ -9,7 +9,7 @@
 #include "../chrome/files.hpp"
 #include "support/child_process.hpp"
 #include "support/file_size_limit.hpp"
-#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline::testing {
 namespace {

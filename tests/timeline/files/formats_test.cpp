@@ -13,7 +13,6 @@
 #include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
 #include "support/random_seed.hpp"
-#include "tools/timeline/files/read.hpp"
 
 namespace weir::timeline::testing {
 namespace {

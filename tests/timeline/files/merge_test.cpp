@@ -1,7 +1,5 @@
 // Several recordings on one clock.
 
-#include "tools/timeline/files/merge.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include "../chrome/files.hpp"
 #include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline::testing {
 namespace {

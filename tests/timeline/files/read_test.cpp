@@ -1,13 +1,12 @@
 // How each file's format is recognized.
 
-#include "tools/timeline/files/read.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "../chrome/files.hpp"
 #include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline::testing {
 namespace {

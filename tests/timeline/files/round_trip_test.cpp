@@ -9,8 +9,7 @@
 #include "support/random_seed.hpp"
 #include "support/sanitized.hpp"
 #include "tests/timeline/perfetto/recordings.hpp"
-#include "tools/timeline/files/read.hpp"
-#include "tools/timeline/files/write.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline::testing {
 namespace {

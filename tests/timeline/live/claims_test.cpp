@@ -9,7 +9,6 @@
 #include <sys/sysmacros.h>
 
 #include "live_support.hpp"
-#include "tools/timeline/live/lock_list.hpp"
 
 namespace weir::timeline::testing {
 namespace {

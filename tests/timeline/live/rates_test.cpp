@@ -1,10 +1,10 @@
-#include "tools/timeline/live/rates.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "tools/timeline/live/reader.hpp"
 
 namespace weir::timeline {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "live_support.hpp"
 #include "support/random_seed.hpp"
-#include "tools/timeline/live/process.hpp"
+#include "tools/timeline/live/folder.hpp"
 
 namespace weir::timeline::testing {
 namespace {

@@ -12,9 +12,8 @@
 #include "timeline/page/sample_pages.hpp"
 #include "tools/timeline/analysis/holders.hpp"
 #include "tools/timeline/page/activity_rows.hpp"
+#include "tools/timeline/page/data.hpp"
 #include "tools/timeline/page/memory.hpp"
-#include "tools/timeline/page/pack.hpp"
-#include "tools/timeline/page/runs.hpp"
 #include "tools/timeline/page/series.hpp"
 
 namespace weir::timeline {

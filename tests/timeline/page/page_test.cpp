@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "timeline/page/sample_pages.hpp"
-#include "tools/timeline/page/assets.hpp"
 #include "tools/timeline/page/data.hpp"
 
 namespace weir::timeline {

@@ -1,5 +1,7 @@
 // What is special in a .pftrace. That it is read back: ../files/round_trip_test.cpp.
 
+#include "tools/timeline/perfetto/perfetto.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -7,9 +9,7 @@
 #include "allocator/base/error.hpp"
 #include "tests/timeline/chrome/files.hpp"
 #include "tests/timeline/perfetto/recordings.hpp"
-#include "tools/timeline/perfetto/reader.hpp"
 #include "tools/timeline/perfetto/wire.hpp"
-#include "tools/timeline/perfetto/writer.hpp"
 
 namespace weir::testing {
 namespace {

@@ -14,9 +14,9 @@
 #include "tests/timeline/perfetto/recordings.hpp"
 #include "tests/timeline/support/driver_memory.hpp"
 #include "tests/timeline/support/target_process.hpp"
-#include "tools/timeline/chrome/writer.hpp"
+#include "tools/timeline/chrome/chrome.hpp"
 #include "tools/timeline/model/tracks.hpp"
-#include "tools/timeline/perfetto/writer.hpp"
+#include "tools/timeline/perfetto/perfetto.hpp"
 
 namespace weir::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "tests/timeline/chrome/random_process.hpp"
-#include "tools/timeline/files/write.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::testing {
 namespace {

@@ -1,11 +1,10 @@
-#include "tools/timeline/recorder/clock_map.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
 #include "support/random_seed.hpp"
+#include "tools/timeline/recorder/drain.hpp"
 
 namespace weir::timeline {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "support/forked.hpp"
 #include "support/message_of.hpp"
-#include "tools/timeline/chrome/reader.hpp"
-#include "tools/timeline/perfetto/reader.hpp"
+#include "tools/timeline/chrome/chrome.hpp"
+#include "tools/timeline/perfetto/perfetto.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::timeline {

@@ -8,7 +8,7 @@
 #include "support/forked.hpp"
 #include "support/random_seed.hpp"
 #include "support/sanitized.hpp"
-#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/files/formats.hpp"
 #include "tools/timeline/recorder/recording.hpp"
 
 namespace weir::timeline::testing {

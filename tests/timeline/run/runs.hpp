@@ -12,7 +12,7 @@
 #include "../../trainer/temporary_directory.hpp"
 #include "support/child_process.hpp"
 #include "tools/timeline/analysis/index.hpp"
-#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline::testing {
 

@@ -14,7 +14,7 @@
 #include "support/child_process.hpp"
 #include "tools/timeline/analysis/index.hpp"
 #include "tools/timeline/cupti/library.hpp"
-#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "allocator/base/no_cancel.hpp"
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/time_after.hpp"
 
 namespace weir::preload {

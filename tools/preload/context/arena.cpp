@@ -8,9 +8,9 @@
 #include <stop_token>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "tools/preload/context/pace.hpp"
 
 namespace weir::preload {

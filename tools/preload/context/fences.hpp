@@ -12,7 +12,6 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/progress/events.hpp"
-#include "allocator/progress/fence_queue.hpp"
 #include "allocator/progress/progress.hpp"
 #include "tools/preload/context/captures.hpp"
 #include "tools/preload/context/fence_due.hpp"

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <condition_variable>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "allocator/base/time_after.hpp"
 
 namespace weir::preload {

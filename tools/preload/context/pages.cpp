@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
 
 namespace weir::preload {
 namespace {

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/memory_statistics.hpp"
 #include "allocator/pool.hpp"
+#include "allocator/statistics.hpp"
 #include "tools/preload/context/account.hpp"
 #include "tools/preload/context/fences.hpp"
 #include "tools/preload/context/upstream.hpp"

@@ -11,8 +11,8 @@
 #include <iterator>
 #include <string>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
 
 namespace weir::preload {
 namespace {

@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "tools/preload/driver/driver.hpp"
 #include "tools/preload/process/entry.hpp"
 #include "tools/preload/process/process.hpp"

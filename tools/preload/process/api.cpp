@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "tools/preload/context/captures.hpp"
 #include "tools/preload/driver/scope.hpp"
 #include "tools/preload/process/entry.hpp"

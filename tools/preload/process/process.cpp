@@ -12,15 +12,14 @@
 #include <exception>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
-#include "allocator/base/file_size_signal.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "allocator/base/variables.hpp"
 #include "tools/preload/context/known_streams.hpp"
 #include "tools/preload/process/at_exit.hpp"
 #include "tools/preload/process/entry.hpp"
-#include "tools/timeline/model/exit_in_call.hpp"
+#include "tools/timeline/model/background_thread.hpp"
 
 namespace weir::preload {
 namespace {

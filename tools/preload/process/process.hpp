@@ -18,7 +18,7 @@
 #include "tools/preload/context/spill.hpp"
 #include "tools/preload/process/account_share.hpp"
 #include "tools/preload/settings/settings.hpp"
-#include "tools/timeline/live/budget_request.hpp"
+#include "tools/timeline/live/block.hpp"
 
 namespace weir::timeline {
 class Recorder;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/setting_line.hpp"
+#include "allocator/base/setting.hpp"
 #include "allocator/statistics.hpp"
 
 namespace weir::preload {

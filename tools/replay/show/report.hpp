@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/base/setting_line.hpp"
+#include "allocator/base/setting.hpp"
 #include "tools/replay/measure/measure.hpp"
 #include "tools/replay/measure/recommend.hpp"
 

@@ -130,18 +130,4 @@ StallFigures stall_figures(const Index& index) {
   return figures;
 }
 
-std::vector<Span> stalled_spans(const Index& index) {
-  std::vector<Span> spans;
-  for (const std::uint32_t place : index.of(TimelineKind::kStall)) {
-    const Span span = span_of(index.record(place));
-    if (span.length() == 0) continue;
-    if (!spans.empty() && span.begin <= spans.back().end) {
-      spans.back().end = std::max(spans.back().end, span.end);
-    } else {
-      spans.push_back(span);
-    }
-  }
-  return spans;
-}
-
 }  // namespace weir::timeline

@@ -59,9 +59,6 @@ struct StallFigures {
   [[nodiscard]] Waits stalls() const noexcept;
 };
 [[nodiscard]] StallFigures stall_figures(const Index& index);
-/// Returns the times in which threads were in kStall, as disjoint spans in order, for shading a
-/// picture.
-[[nodiscard]] std::vector<Span> stalled_spans(const Index& index);
 
 }  // namespace timeline
 }  // namespace weir

@@ -1,6 +1,11 @@
 #include "tools/timeline/analysis/counters.hpp"
 
 #include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <tuple>
+
+#include "tools/timeline/model/counters.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -146,62 +151,98 @@ AccountingCheck check_accounting(const Index& index, std::size_t most) {
 namespace {
 
 /// Updates the peaks of a pool.
-void note_peaks(const PoolReplay& replay, PoolSeries& series) {
+void note_peaks(const PoolReplay& replay, PoolPeaks& peaks) {
   const PoolCounts& counts = replay.counts();
-  series.peak_allocated = std::max(series.peak_allocated, counts.allocated);
-  series.peak_reserved = std::max(series.peak_reserved, counts.reserved());
+  peaks.peak_allocated = std::max(peaks.peak_allocated, counts.allocated);
+  peaks.peak_reserved = std::max(peaks.peak_reserved, counts.reserved());
   const std::uint64_t held = add_capped(counts.allocated, counts.awaiting);
-  if (held <= series.peak_held) return;
-  series.peak_held = held;
-  series.peak_at = replay.at();
-  series.peak_batch = replay.record().kind == TimelineKind::kAllocate ? replay.record().batch : 0;
-  series.peak_budget = replay.budget();
+  if (held <= peaks.peak_held) return;
+  peaks.peak_held = held;
+  peaks.peak_at = replay.at();
+  peaks.peak_batch = replay.record().kind == TimelineKind::kAllocate ? replay.record().batch : 0;
+  peaks.peak_budget = replay.budget();
 }
 
 }  // namespace
 
-PoolSeries pool_series(const Index& index, const PoolInfo& pool, Span span, std::uint32_t columns) {
-  PoolSeries series{.source = pool.source, .name = describe(index, pool), .host = pool.host};
-  Reducer requested(span, columns);
-  Reducer allocated(span, columns);
-  Reducer awaiting(span, columns);
-  Reducer cached(span, columns);
-  Reducer reserved(span, columns);
-  Reducer budget(span, columns);
+PoolPeaks pool_peaks(const Index& index, const PoolInfo& pool) {
+  PoolPeaks peaks{.source = pool.source, .name = describe(index, pool), .host = pool.host};
   PoolReplay replay(index, pool);
-  std::optional<std::uint64_t> unknown_since;
-  while (replay.next()) {
-    const std::uint64_t at = replay.at();
-    const PoolCounts& counts = replay.counts();
-    requested.add({at, replay.requested()});
-    allocated.add({at, counts.allocated});
-    awaiting.add({at, counts.awaiting});
-    cached.add({at, counts.cached});
-    reserved.add({at, counts.reserved()});
-    budget.add({at, replay.budget()});
-    note_peaks(replay, series);
-    if (!replay.known() && !unknown_since) unknown_since = at;
-    if (replay.known() && unknown_since)
-      series.unknown.push_back({*std::exchange(unknown_since, std::nullopt), at});
-  }
-  if (unknown_since) series.unknown.push_back({*unknown_since, span.end});
-  series.requested = requested.finish();
-  series.allocated = allocated.finish();
-  series.awaiting = awaiting.finish();
-  series.cached = cached.finish();
-  series.reserved = reserved.finish();
-  series.budget = budget.finish();
-  return series;
+  while (replay.next()) note_peaks(replay, peaks);
+  return peaks;
 }
 
-const PoolSeries* main_pool(std::span<const PoolSeries> series) noexcept {
-  const PoolSeries* best = nullptr;
-  for (const PoolSeries& one : series) {
+const PoolPeaks* main_pool(std::span<const PoolPeaks> peaks) noexcept {
+  const PoolPeaks* best = nullptr;
+  for (const PoolPeaks& one : peaks) {
     const bool better = best == nullptr || (best->host && !one.host) ||
                         (best->host == one.host && one.peak_held > best->peak_held);
     if (better) best = &one;
   }
   return best;
+}
+
+namespace {
+
+/// Returns the indices of records of these kinds, in order.
+std::vector<std::uint32_t> places_of(const Index& index,
+                                     std::initializer_list<TimelineKind> kinds) {
+  std::vector<std::uint32_t> places;
+  for (const TimelineKind kind : kinds) {
+    const auto of_kind = index.of(kind);
+    places.insert(places.end(), of_kind.begin(), of_kind.end());
+  }
+  std::ranges::sort(places);
+  return places;
+}
+
+std::vector<LibraryMemory> by_library(const Process& process, const DriverMemory& memory) {
+  std::map<std::uint32_t, LibraryMemory> libraries;
+  for (const auto& [address, block] : memory.blocks()) {
+    if (is_of_host(block)) continue;
+    LibraryMemory& library = libraries[block.name];
+    library.bytes = add_capped(library.bytes, block.bytes);
+    ++library.blocks;
+  }
+  std::vector<LibraryMemory> sorted;
+  for (auto& [name, library] : libraries) {
+    library.library = process.name(name);
+    sorted.push_back(std::move(library));
+  }
+  std::ranges::stable_sort(sorted, [](const LibraryMemory& a, const LibraryMemory& b) {
+    return std::tuple(b.bytes, a.library) < std::tuple(a.bytes, b.library);
+  });
+  return sorted;
+}
+
+}  // namespace
+
+DriverMemoryFigures driver_memory(const Index& index) {
+  DriverMemoryFigures figures;
+  const auto places = places_of(index, {TimelineKind::kDriverAlloc, TimelineKind::kDriverFree});
+  DriverMemory memory;
+  std::size_t until_peak = 0;  // an index into `places`
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const TimelineRecord& record = index.record(places[i]);
+    memory.add(record);
+    figures.pinned_peak = std::max(figures.pinned_peak, memory.host());
+    if (memory.device() <= figures.device_peak) continue;
+    figures.device_peak = memory.device();
+    figures.peak_at = record.begin;
+    until_peak = i + 1;
+  }
+  DriverMemory then;
+  for (std::size_t i = 0; i < until_peak; ++i) then.add(index.record(places[i]));
+  figures.at_peak = by_library(index.process(), then);
+
+  DriverPools pools;
+  for (const std::uint32_t place : index.of(TimelineKind::kDriverPool)) {
+    pools.add(index.record(place));
+    figures.pools_used_peak = std::max(figures.pools_used_peak, pools.used());
+    figures.pools_reserved_peak = std::max(figures.pools_reserved_peak, pools.reserved());
+  }
+  figures.told = !places.empty() || !index.of(TimelineKind::kDriverPool).empty();
+  return figures;
 }
 
 }  // namespace weir::timeline

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "tools/timeline/analysis/index.hpp"
-#include "tools/timeline/analysis/reduce.hpp"
 
 namespace weir::timeline {
 
@@ -119,18 +118,11 @@ struct AccountingCheck {
 /// events were lost and a sequence number is missing before it; otherwise it is a disagreement.
 [[nodiscard]] AccountingCheck check_accounting(const Index& index, std::size_t most = 100);
 
-/// A pool over time, for drawing.
-struct PoolSeries {
+/// The highest figures of a pool.
+struct PoolPeaks {
   std::uint16_t source = 0;
   std::string name{};
   bool host = false;
-  std::vector<Point> requested{};
-  std::vector<Point> allocated{};
-  std::vector<Point> awaiting{};
-  std::vector<Point> cached{};
-  std::vector<Point> reserved{};
-  std::vector<Point> budget{};
-  std::vector<Span> unknown{};  ///< where events are missing
   std::uint64_t peak_allocated = 0;
   std::uint64_t peak_held = 0;  ///< allocated + awaiting
   std::uint64_t peak_reserved = 0;
@@ -138,12 +130,28 @@ struct PoolSeries {
   std::uint32_t peak_batch = 0;   ///< the batch whose allocation made it; 0: none
   std::uint64_t peak_budget = 0;  ///< the budget at that time
 };
-/// Computes the series in one pass, reduced to `columns` columns of `span`. Choose more columns
-/// than a screen has if tiles are cut from the result.
-[[nodiscard]] PoolSeries pool_series(const Index& index, const PoolInfo& pool, Span span,
-                                     std::uint32_t columns);
+[[nodiscard]] PoolPeaks pool_peaks(const Index& index, const PoolInfo& pool);
 /// Returns the pool that reports name: the device pool with the highest peak, else the host pool
-/// with the highest peak; null if there is none. `series` is in the order of index.pools().
-[[nodiscard]] const PoolSeries* main_pool(std::span<const PoolSeries> series) noexcept;
+/// with the highest peak; null if there is none. `peaks` is in the order of index.pools().
+[[nodiscard]] const PoolPeaks* main_pool(std::span<const PoolPeaks> peaks) noexcept;
+
+// Memory that libraries such as cuBLAS and NCCL got from the driver, outside our pools.
+
+struct LibraryMemory {
+  std::string library{};  ///< empty: unknown
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+};
+struct DriverMemoryFigures {
+  bool told = false;                     ///< a profiler reported driver memory
+  std::uint64_t device_peak = 0;         ///< peak of device memory given out by the driver
+  std::uint64_t peak_at = 0;             ///< begin of that peak
+  std::vector<LibraryMemory> at_peak{};  ///< the owners at that time, most bytes first
+  std::uint64_t pinned_peak = 0;         ///< peak of pinned host memory
+  /// Of the driver's own pools, which serve cudaMallocAsync.
+  std::uint64_t pools_used_peak = 0;
+  std::uint64_t pools_reserved_peak = 0;
+};
+[[nodiscard]] DriverMemoryFigures driver_memory(const Index& index);
 
 }  // namespace weir::timeline

@@ -44,43 +44,39 @@ std::size_t GroupedReplay::group_of(const TimelineRecord& block) {
 }
 
 void GroupedReplay::give(const TimelineRecord& block) {
-  grown_ = group_of(block);
-  Group& group = groups_[grown_];
+  Group& group = groups_[group_of(block)];
   group.bytes = add_capped(group.bytes, block.bytes);
   group.requested = add_capped(group.requested, block.requested);
   if (block.kind == TimelineKind::kLive)
     group.from_before = add_capped(group.from_before, block.bytes);
   ++group.blocks;
-  bytes_ = add_capped(bytes_, block.bytes);
 }
 
-void GroupedReplay::take(const TimelineRecord& block) {
-  shrunk_ = group_of(block);
-  Group& group = groups_[shrunk_];
+std::size_t GroupedReplay::take(const TimelineRecord& block) {
+  const std::size_t place = group_of(block);
+  Group& group = groups_[place];
   group.bytes = less_or_zero(group.bytes, block.bytes);
   group.requested = less_or_zero(group.requested, block.requested);
   if (block.kind == TimelineKind::kLive)
     group.from_before = less_or_zero(group.from_before, block.bytes);
   group.blocks = less_or_zero(group.blocks, 1);
-  bytes_ = less_or_zero(bytes_, block.bytes);
+  return place;
 }
 
 bool GroupedReplay::next() {
-  grown_ = shrunk_ = kNoGroup;
   if (!replay_.next()) return false;
   const TimelineRecord& record = replay_.record();
   if (replay_.anew() || record.kind == TimelineKind::kPoolEnd) {
     for (Group& group : groups_) group = {.key = group.key};
-    bytes_ = 0;
     waiting_.clear();
     waiting_bytes_ = 0;
   }
   if (const TimelineRecord* block = replay_.ended()) {
-    take(*block);
+    const std::size_t shrunk = take(*block);
     if (record.kind == TimelineKind::kFree && record.detail == 1) {
-      waiting_.push_back({.group = shrunk_, .bytes = block->bytes});
+      waiting_.push_back({.group = shrunk, .bytes = block->bytes});
       waiting_bytes_ = add_capped(waiting_bytes_, block->bytes);
-      groups_[shrunk_].awaiting = add_capped(groups_[shrunk_].awaiting, block->bytes);
+      groups_[shrunk].awaiting = add_capped(groups_[shrunk].awaiting, block->bytes);
     }
   }
   if (replay_.hands_out()) give(record);

@@ -2,6 +2,7 @@
 
 // Sums a pool's allocated memory by a key while replaying its events.
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -15,8 +16,6 @@ namespace weir::timeline {
 
 class GroupedReplay {
  public:
-  static constexpr std::size_t kNoGroup = SIZE_MAX;
-
   struct Group {
     std::uint32_t key = 0;  ///< kFromBefore, a batch, or an index into the process's names
     std::uint64_t bytes = 0;
@@ -34,12 +33,6 @@ class GroupedReplay {
   [[nodiscard]] const PoolReplay& replay() const noexcept { return replay_; }
   /// The groups in the order in which they first held memory; always the same order.
   [[nodiscard]] const std::vector<Group>& groups() const noexcept { return groups_; }
-  /// Sum of all groups.
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  /// The index in `groups()` of the group that gained memory with the record.
-  [[nodiscard]] std::size_t grown() const noexcept { return grown_; }
-  /// The index of the group that lost memory with the record.
-  [[nodiscard]] std::size_t shrunk() const noexcept { return shrunk_; }
   /// The key as text for people.
   [[nodiscard]] std::string text(std::uint32_t key) const;
 
@@ -48,7 +41,8 @@ class GroupedReplay {
 
   [[nodiscard]] std::uint32_t key_of(const TimelineRecord& block) const;
   [[nodiscard]] std::size_t group_of(const TimelineRecord& block);
-  void take(const TimelineRecord& block);
+  /// Returns the index of its group.
+  std::size_t take(const TimelineRecord& block);
   void give(const TimelineRecord& block);
   /// Drops the oldest awaiting frees until the rest matches the pool's counts.
   void pass_oldest();
@@ -64,11 +58,8 @@ class GroupedReplay {
   PoolReplay replay_;
   std::vector<Group> groups_;
   std::unordered_map<std::uint32_t, std::size_t> places_;
-  std::uint64_t bytes_ = 0;
   std::deque<Waiting> waiting_;  ///< in the order of the frees
   std::uint64_t waiting_bytes_ = 0;
-  std::size_t grown_ = kNoGroup;
-  std::size_t shrunk_ = kNoGroup;
 };
 
 }  // namespace weir::timeline

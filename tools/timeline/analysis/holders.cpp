@@ -1,9 +1,11 @@
 #include "tools/timeline/analysis/holders.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "tools/timeline/analysis/grouped_replay.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -109,6 +111,51 @@ std::vector<Failure> failures(const Index& index, std::size_t most, std::size_t 
   std::ranges::stable_sort(failures, {}, &Failure::at);
   if (failures.size() > most) failures.resize(most);
   return failures;
+}
+
+namespace {
+
+double share_lost(double used, double all) { return all > 0 ? std::max(0.0, 1 - used / all) : 0; }
+
+/// Sums of bytes times nanoseconds.
+struct Areas {
+  double requested = 0;
+  double allocated = 0;
+  double reserved = 0;
+
+  void add(const PoolReplay& replay, std::uint64_t until) {
+    const auto time = static_cast<double>(less_or_zero(until, replay.at()));
+    requested += time * static_cast<double>(replay.requested());
+    allocated += time * static_cast<double>(replay.counts().allocated);
+    reserved += time * static_cast<double>(replay.counts().reserved());
+  }
+};
+
+}  // namespace
+
+Fragmentation fragmentation(const Index& index, const PoolInfo& pool) {
+  Fragmentation figures;
+  Areas areas;
+  std::uint64_t peak_allocated = 0;
+  std::uint64_t peak_held = 0;
+  std::uint64_t peak_reserved = 0;
+  PoolReplay replay(index, pool);
+  while (replay.next()) {
+    const PoolCounts& counts = replay.counts();
+    areas.add(replay, std::min(replay.next_at(), index.span().end));
+    peak_allocated = std::max(peak_allocated, counts.allocated);
+    peak_held = std::max(peak_held, add_capped(counts.allocated, counts.awaiting));
+    peak_reserved = std::max(peak_reserved, counts.reserved());
+    figures.most_unused =
+        std::max(figures.most_unused, less_or_zero(counts.reserved(), counts.allocated));
+  }
+  figures.at_peak =
+      share_lost(static_cast<double>(peak_allocated), static_cast<double>(peak_reserved));
+  figures.held_at_peak =
+      share_lost(static_cast<double>(peak_held), static_cast<double>(peak_reserved));
+  figures.mean = share_lost(areas.allocated, areas.reserved);
+  figures.waste = share_lost(areas.requested, areas.allocated);
+  return figures;
 }
 
 }  // namespace weir::timeline

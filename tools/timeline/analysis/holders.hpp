@@ -2,6 +2,7 @@
 
 // Finds the holders of memory: at a moment, and when an allocation fails.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -77,5 +78,16 @@ struct Failure {
 /// Returns the first `most` failures of a process.
 [[nodiscard]] std::vector<Failure> failures(const Index& index, std::size_t most = 100,
                                             std::size_t holders = 10);
+
+// Memory that is reserved but unused.
+
+struct Fragmentation {
+  double at_peak = 0;             ///< 1 − peak allocated / peak reserved
+  double held_at_peak = 0;        ///< 1 − peak allocated and awaiting / peak reserved
+  double mean = 0;                ///< 1 − allocated / reserved, over time
+  double waste = 0;               ///< 1 − requested / allocated, over time: lost to rounding
+  std::uint64_t most_unused = 0;  ///< peak of reserved − allocated bytes
+};
+[[nodiscard]] Fragmentation fragmentation(const Index& index, const PoolInfo& pool);
 
 }  // namespace weir::timeline

@@ -1,9 +1,10 @@
 #include "tools/timeline/analysis/idle.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
-#include "tools/timeline/analysis/submissions.hpp"
+#include "tools/timeline/analysis/tasks.hpp"
 #include "tools/timeline/analysis/thread_states.hpp"
 
 namespace weir::timeline {
@@ -170,17 +171,6 @@ std::vector<Span> idle_spans(const Index& index, DeviceKey device) {
   return spans;
 }
 
-std::vector<Span> busy_spans(const Index& index, DeviceKey device) {
-  const Devices devices = works_by_device(index);
-  std::vector<Span> spans;
-  const auto found = devices.find(device);
-  if (found == devices.end()) return spans;
-  for (const std::uint32_t place : found->second) {
-    add_in_order(spans, span_of(index.record(place)));
-  }
-  return spans;
-}
-
 std::vector<StreamBusy> stream_busy(const Index& index) {
   std::map<DeviceKey, Span> spans;
   for (const StreamInfo& stream : index.streams()) {
@@ -201,6 +191,33 @@ std::vector<StreamBusy> stream_busy(const Index& index) {
     all.push_back(busy);
   }
   return all;
+}
+
+namespace {
+
+constexpr std::array<std::string_view, kIdleCauses> kSentences{
+    "The program waited until the device was done, and only then prepared more work.",
+    "An allocation waited for memory: a larger budget or smaller batches help.",
+    "A batch was not admitted: the budget had no room for it, or it was not its turn.",
+    "A batch was not admitted: enough work was queued. The run-ahead target `auto` grows by such "
+    "gaps.",
+    "A launch was held back.",
+    "No batch was begun: the program prepared its inputs or did other things.",
+    "Work was submitted in time or one piece right after another, and began late.",
+    "The recording does not say why."};
+
+}  // namespace
+
+std::string_view explain(IdleCause cause) noexcept {
+  return kSentences[std::min(static_cast<std::size_t>(cause), kIdleCauses - 1)];
+}
+
+IdleCause cause_of(const GapFacts& facts) noexcept {
+  const std::uint64_t before = facts.length - std::min(facts.length, facts.after_submission);
+  if (facts.submission_known && facts.after_submission >= before) return IdleCause::kLaunch;
+  const auto longest = std::ranges::max_element(facts.before_submission);
+  if (*longest == 0) return IdleCause::kUnknown;
+  return static_cast<IdleCause>(longest - facts.before_submission.begin());
 }
 
 }  // namespace weir::timeline

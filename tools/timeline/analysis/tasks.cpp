@@ -5,11 +5,56 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "tools/timeline/analysis/batches.hpp"
-#include "tools/timeline/analysis/submissions.hpp"
 
 namespace weir::timeline {
+namespace {
+
+using Key = std::tuple<std::uint16_t, std::uint64_t>;
+
+Key key_of(const TimelineRecord& record) {
+  const bool ours = record.kind == TimelineKind::kSubmit || record.kind == TimelineKind::kExecute;
+  return {ours ? record.source : std::uint16_t{0}, record.id};
+}
+
+std::vector<std::uint32_t> by_key(const Index& index, TimelineKind kind) {
+  const auto places = index.of(kind);
+  std::vector<std::uint32_t> sorted(places.begin(), places.end());
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    return key_of(index.record(a)) < key_of(index.record(b));
+  };
+  if (!std::is_sorted(sorted.begin(), sorted.end(), before))
+    std::stable_sort(sorted.begin(), sorted.end(), before);
+  return sorted;
+}
+
+}  // namespace
+
+Submissions::Submissions(const Index& index)
+    : index_(&index),
+      submits_(by_key(index, TimelineKind::kSubmit)),
+      calls_(by_key(index, TimelineKind::kCall)) {}
+
+const TimelineRecord* Submissions::of(const TimelineRecord& work) const {
+  if (work.id == 0) return nullptr;
+  const auto& places = work.kind == TimelineKind::kExecute ? submits_ : calls_;
+  const Key key = key_of(work);
+  // The first entry after all that have the key and began no later.
+  const auto behind =
+      std::upper_bound(places.begin(), places.end(), work, [&](const auto& w, std::uint32_t place) {
+        const TimelineRecord& one = index_->record(place);
+        return key != key_of(one) ? key < key_of(one) : w.begin < one.begin;
+      });
+  if (behind != places.begin() && key_of(index_->record(*(behind - 1))) == key)
+    return &index_->record(*(behind - 1));
+  if (behind != places.end() && key_of(index_->record(*behind)) == key)
+    return &index_->record(*behind);
+  return nullptr;
+}
+
 namespace {
 
 /// The table row to which a work belongs.
@@ -169,6 +214,51 @@ std::vector<TaskTable> task_tables(const Index& index) {
   }
   tables.push_back(table_of_host(index));
   return tables;
+}
+
+namespace {
+
+using Spans = std::vector<Span>;
+
+/// Returns the same times as disjoint spans in order.
+Spans disjoint(Spans spans) {
+  std::ranges::sort(spans, {}, &Span::begin);
+  Spans joined;
+  for (const Span& span : spans) add_in_order(joined, span);
+  return joined;
+}
+
+/// Returns the time that is in both. Each is disjoint and in order.
+std::uint64_t in_both(const Spans& a, const Spans& b) {
+  std::uint64_t time = 0;
+  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
+    time += common(*x, *y).length();
+    if (x->end < y->end) {
+      ++x;
+    } else {
+      ++y;
+    }
+  }
+  return time;
+}
+
+}  // namespace
+
+HiddenCopies hidden_copies(const Index& index, DeviceKey device, Span during) {
+  Spans copies;
+  Spans computations;
+  for (const StreamInfo& stream : index.streams()) {
+    if (stream.device != device) continue;
+    for (const std::uint32_t place : stream.records) {
+      const TimelineRecord& work = index.record(place);
+      const Span span = common(span_of(work), during);
+      const auto direction = copy_direction(stream, work);
+      if (direction == TimelineCopy::kToDevice) copies.push_back(span);
+      if (!direction && work.kind != TimelineKind::kSet) computations.push_back(span);
+    }
+  }
+  copies = disjoint(std::move(copies));
+  return {in_both(copies, copies), in_both(copies, disjoint(std::move(computations)))};
 }
 
 }  // namespace weir::timeline

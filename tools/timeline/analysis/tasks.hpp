@@ -2,6 +2,7 @@
 
 // Sums what devices and frontends did, by operation.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,38 @@
 #include "tools/timeline/analysis/index.hpp"
 
 namespace weir::timeline {
+
+// Finds the call that submitted a work, and the stream time that belongs to a work alone.
+
+/// Finds by id the kSubmit of a kExecute, and the kCall of a profiler's record.
+class Submissions {
+ public:
+  explicit Submissions(const Index& index);
+  /// Returns the last submission with the work's id that began no later than the work, else the
+  /// first one; null if there is none.
+  [[nodiscard]] const TimelineRecord* of(const TimelineRecord& work) const;
+
+ private:
+  const Index* index_;
+  std::vector<std::uint32_t> submits_;  ///< kSubmit by source, id and begin
+  std::vector<std::uint32_t> calls_;    ///< kCall by id and begin
+};
+
+/// For the works of one stream, in order of begin: returns the recorded time of each that no
+/// earlier work covers. The results add up to the time in which the stream worked.
+class OwnTimes {
+ public:
+  explicit OwnTimes(const Index& index) : index_(&index) {}
+  [[nodiscard]] std::uint64_t add(Span work) {
+    const Span own{std::max(work.begin, until_), work.end};
+    until_ = std::max(until_, work.end);
+    return index_->recorded(own);
+  }
+
+ private:
+  const Index* index_;
+  std::uint64_t until_ = 0;
+};
 
 /// The group of a table row. Rows are in this order.
 enum class TaskGroup : std::uint8_t {
@@ -51,6 +84,17 @@ struct TaskTable {
 /// Returns the direction in which a work of `stream` copies; nothing if it is no copy.
 [[nodiscard]] std::optional<TimelineCopy> copy_direction(const StreamInfo& stream,
                                                          const TimelineRecord& work) noexcept;
+
+// Computes how much of the copying to a device is hidden behind its computing.
+
+/// In nanoseconds.
+struct HiddenCopies {
+  std::uint64_t copying = 0;  ///< time in which data were copied to the device
+  std::uint64_t hidden = 0;   ///< the part of it in which the device also computed
+};
+/// Looks at the works of a device within `during`. Kernels and operations compute; copies of any
+/// direction and memory fills do not. Copies that overlap count once, and so do computations.
+[[nodiscard]] HiddenCopies hidden_copies(const Index& index, DeviceKey device, Span during);
 
 }  // namespace weir::timeline
 

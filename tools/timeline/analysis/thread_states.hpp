@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/timeline/analysis/idle_cause.hpp"
+#include "tools/timeline/analysis/idle.hpp"
 #include "tools/timeline/analysis/index.hpp"
 
 namespace weir::timeline {

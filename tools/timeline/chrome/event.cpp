@@ -9,8 +9,8 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
-#include "tools/timeline/chrome/input.hpp"
-#include "tools/timeline/model/nearest.hpp"
+#include "tools/timeline/chrome/gzip.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline::chrome {
 namespace {

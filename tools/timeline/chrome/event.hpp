@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/timeline/model/read_limits.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline::chrome {
 

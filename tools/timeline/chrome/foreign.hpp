@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "tools/timeline/chrome/builder.hpp"
 #include "tools/timeline/chrome/event.hpp"
+#include "tools/timeline/chrome/records.hpp"
 
 namespace weir::timeline::chrome {
 

@@ -1,8 +1,6 @@
 // Writes the lines of one file. The code is in one file because every kind of record becomes a line
 // by the same few steps, which share tracks, counters and the buffer.
 
-#include "tools/timeline/chrome/writer.hpp"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -10,8 +8,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "tools/timeline/chrome/chrome.hpp"
 #include "tools/timeline/chrome/text.hpp"
-#include "tools/timeline/chrome/words.hpp"
 #include "tools/timeline/model/counters.hpp"
 #include "tools/timeline/model/tracks.hpp"
 

@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -36,90 +37,47 @@ std::uint16_t device_of(std::uint32_t ordinal) noexcept {
   return ordinal < 0xFFFF ? static_cast<std::uint16_t>(ordinal + 1) : std::uint16_t{0};
 }
 
-TimelineCopy copy_direction(std::uint8_t kind) noexcept {
-  switch (kind) {
-    case 1:  // host to device, host to array
-    case 3:
-      return TimelineCopy::kToDevice;
-    case 2:  // device to host, array to host
-    case 4:
-      return TimelineCopy::kFromDevice;
-    case 5:  // between device and arrays
-    case 6:
-    case 7:
-    case 8:
-      return TimelineCopy::kOnDevice;
-    case 9:
-      return TimelineCopy::kOnHost;
-    case 10:
-      return TimelineCopy::kPeer;
-    default:
-      return TimelineCopy::kOther;
-  }
+/// Returns the entry of a number of CUPTI's, the first one for an unknown number.
+template <typename Entry, std::size_t Size>
+constexpr Entry entry_of(const std::array<Entry, Size>& table, std::uint32_t number) noexcept {
+  return table[number < Size ? number : 0];
 }
 
-std::string_view copy_name(TimelineCopy direction) noexcept {
-  constexpr auto kDirections =
-      name_table("copy", "copy host to device", "copy device to host", "copy on the device",
-                 "copy between devices", "copy on the host");
-  return kDirections[static_cast<std::size_t>(direction)];
-}
-
-std::string_view sync_name(std::uint32_t type) noexcept {
-  switch (type) {
-    case 1:
-      return "wait for an event";
-    case 2:
-      return "stream waits for an event";
-    case 3:
-      return "wait for a stream";
-    case 4:
-      return "wait for the device";
-    default:
-      return "wait";
-  }
-}
+/// By CUPTI's kind of a copy. Arrays are on the device.
+constexpr std::array<TimelineCopy, 11> kDirections{
+    TimelineCopy::kOther,    TimelineCopy::kToDevice,   TimelineCopy::kFromDevice,
+    TimelineCopy::kToDevice, TimelineCopy::kFromDevice, TimelineCopy::kOnDevice,
+    TimelineCopy::kOnDevice, TimelineCopy::kOnDevice,   TimelineCopy::kOnDevice,
+    TimelineCopy::kOnHost,   TimelineCopy::kPeer};
+/// By TimelineCopy.
+constexpr std::array<std::string_view, 6> kCopyNames{"copy",
+                                                     "copy host to device",
+                                                     "copy device to host",
+                                                     "copy on the device",
+                                                     "copy between devices",
+                                                     "copy on the host"};
+/// By CUPTI's type of a synchronization.
+constexpr std::array<std::string_view, 5> kSyncNames{"wait", "wait for an event",
+                                                     "stream waits for an event",
+                                                     "wait for a stream", "wait for the device"};
+/// By the upper half of CUPTI's kind of an overhead.
+constexpr std::array<std::string_view, 8> kOverheadNames{"profiler",
+                                                         "CUPTI hands over buffers",
+                                                         "CUPTI instruments",
+                                                         "CUPTI obtains memory",
+                                                         "module is loaded",
+                                                         "function is loaded",
+                                                         "command buffer is full",
+                                                         "CUPTI asks for a buffer"};
+/// By CUPTI's kind of memory.
+constexpr std::array<TimelineMemory, 8> kMemoryKinds{
+    TimelineMemory::kOther,  TimelineMemory::kPageable, TimelineMemory::kPinned,
+    TimelineMemory::kDevice, TimelineMemory::kArray,    TimelineMemory::kManaged,
+    TimelineMemory::kDevice, TimelineMemory::kManaged};
 
 std::string_view overhead_name(std::uint32_t kind) noexcept {
-  switch (kind) {
-    case 1:
-      return "driver compiles";
-    case 1U << 16U:
-      return "CUPTI hands over buffers";
-    case 2U << 16U:
-      return "CUPTI instruments";
-    case 3U << 16U:
-      return "CUPTI obtains memory";
-    case 4U << 16U:
-      return "module is loaded";
-    case 5U << 16U:
-      return "function is loaded";
-    case 6U << 16U:
-      return "command buffer is full";
-    case 7U << 16U:
-      return "CUPTI asks for a buffer";
-    default:
-      return "profiler";
-  }
-}
-
-TimelineMemory memory_kind(std::uint32_t kind) noexcept {
-  switch (kind) {
-    case 1:
-      return TimelineMemory::kPageable;
-    case 2:
-      return TimelineMemory::kPinned;
-    case 3:
-    case 6:
-      return TimelineMemory::kDevice;
-    case 4:
-      return TimelineMemory::kArray;
-    case 5:
-    case 7:
-      return TimelineMemory::kManaged;
-    default:
-      return TimelineMemory::kOther;
-  }
+  if (kind == 1) return "driver compiles";
+  return entry_of(kOverheadNames, (kind & 0xFFFFU) == 0 ? kind >> 16U : 0);
 }
 
 std::string readable(const char* mangled) {
@@ -267,12 +225,12 @@ void Parser::read_copy(const Record& from, TimelineSink& names,
                        std::vector<TimelineRecord>& records) {
   TimelineRecord record;
   if (!set_times(from, record)) return;
-  const TimelineCopy direction = copy_direction(from.copy_kind);
+  const TimelineCopy direction = entry_of(kDirections, from.copy_kind);
   record.kind = TimelineKind::kCopy;
   record.detail = static_cast<std::uint8_t>(direction);
   record.id = from.correlation;
   record.bytes = from.bytes;
-  record.name = names.name(copy_name(direction));
+  record.name = names.name(kCopyNames.at(record.detail));
   record.device = device_of(from.device);
   record.stream =
       stream_number({from.device, from.context, from.stream}, record.begin, names, records);
@@ -299,7 +257,7 @@ void Parser::read_sync(const SyncRecord& from, TimelineSink& names,
   if (!set_times(from, record)) return;
   record.kind = TimelineKind::kSync;
   record.id = from.correlation;
-  record.name = names.name(sync_name(from.type));
+  record.name = names.name(entry_of(kSyncNames, from.type));
   // These records name no device, so a stream that no other record has named stays unnamed.
   if (from.stream != kNoStream) record.stream = number_of(from.context, from.stream);
   records.push_back(record);
@@ -314,7 +272,7 @@ void Parser::read_memory(const MemoryRecord& from, TimelineSink& names,
   TimelineRecord record;
   record.begin = record.end = time(from.timestamp);
   record.kind = from.operation == 1 ? TimelineKind::kDriverAlloc : TimelineKind::kDriverFree;
-  record.detail = static_cast<std::uint8_t>(memory_kind(from.memory_kind));
+  record.detail = static_cast<std::uint8_t>(entry_of(kMemoryKinds, from.memory_kind));
   record.id = from.correlation;
   record.sequence = from.address;
   record.bytes = from.bytes;

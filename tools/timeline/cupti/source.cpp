@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
+#include "tools/timeline/cupti/abi.hpp"
 #include "tools/timeline/cupti/buffers.hpp"
-#include "tools/timeline/cupti/functions.hpp"
 #include "tools/timeline/cupti/library.hpp"
 #include "tools/timeline/cupti/parser.hpp"
 #include "tools/timeline/cupti/profiler.hpp"

@@ -2,15 +2,16 @@
 
 #include <array>
 #include <cstddef>
+#include <new>
+#include <string_view>
 #include <vector>
 
+#include "allocator/base/error.hpp"
 #include "allocator/base/setting.hpp"
-#include "tools/timeline/chrome/reader.hpp"
-#include "tools/timeline/chrome/recognise.hpp"
-#include "tools/timeline/chrome/writer.hpp"
-#include "tools/timeline/perfetto/reader.hpp"
-#include "tools/timeline/perfetto/recognise.hpp"
-#include "tools/timeline/perfetto/writer.hpp"
+#include "allocator/log/allocation_log_reader.hpp"
+#include "tools/timeline/chrome/chrome.hpp"
+#include "tools/timeline/chrome/gzip.hpp"
+#include "tools/timeline/perfetto/perfetto.hpp"
 #include "tools/timeline/snapshot/writer.hpp"
 
 namespace weir::timeline {
@@ -108,6 +109,82 @@ std::string list_formats(FormatUse use, std::string_view last) {
     formats.push_back(text + ")");
   }
   return join(formats, last);
+}
+
+namespace {
+
+/// Returns the first bytes, unpacked.
+std::string front_of(const std::string& path) {
+  constexpr std::size_t kFront = 256;
+  chrome::Input input(path, {});
+  std::string front;
+  while (front.size() < kFront && !input.at_end()) front += input.Take();
+  return front;
+}
+
+[[noreturn]] void refuse_content(const std::string& path, std::string_view what) {
+  throw UsageError(path + ": no timeline: " + std::string(what) + "; allowed are " +
+                   list_formats(FormatUse::kRead, "and"));
+}
+
+Timeline read(const std::string& path, const ReadLimits& limits) {
+  const std::string front = front_of(path);
+  if (front.empty()) refuse_content(path, "it is empty");
+  if (is_allocation_log(front)) {
+    refuse_content(path, "it is an allocation log, which weir replay reads");
+  }
+  for (const FileFormat& format : file_formats()) {
+    if (!format.recognises(front)) continue;
+    if (format.read == nullptr) refuse_content(path, format.why_not_read);
+    return format.read(path, limits);
+  }
+  refuse_content(path, "its first bytes are of no known format");
+}
+
+}  // namespace
+
+Timeline read_timeline(const std::string& path) { return read_timeline(path, {}); }
+
+Timeline read_timeline(const std::string& path, const ReadLimits& limits) {
+  if (path == "-") throw UsageError("-: a timeline is read from a file, not from standard input");
+  try {
+    return read(path, limits);
+  } catch (const std::bad_alloc&) {
+    throw UsageError(path + ": not enough memory to read it");
+  }
+}
+
+namespace {
+
+void write_unpacked(const Timeline& timeline, const FileFormat& format, ByteSink& sink) {
+  if (format.whole != nullptr) {
+    sink.append(format.whole(timeline));
+  } else {
+    write_timeline(timeline, *format.make_writer(sink));
+  }
+}
+
+}  // namespace
+
+void write_timeline(const Timeline& timeline, Writer& writer) {
+  std::uint64_t lost = 0;
+  for (const Process& process : timeline.processes) {
+    writer.begin(process.info);
+    writer.write(process.records, ProcessNames(process));
+    writer.end_process(process.complete ? Writer::End::kComplete : Writer::End::kCut, process.lost);
+    lost += process.lost;
+  }
+  writer.finish(lost);
+}
+
+void write_timeline(const Timeline& timeline, const NamedFormat& as, ByteSink& sink) {
+  if (!as.packed()) {
+    write_unpacked(timeline, *as.format, sink);
+    return;
+  }
+  GzipSink packed(sink);
+  write_unpacked(timeline, *as.format, packed);
+  packed.finish();
 }
 
 }  // namespace weir::timeline

@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "tools/timeline/model/read_limits.hpp"
 #include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
@@ -61,5 +61,40 @@ struct NamedFormat {
 /// Lists the formats for people: `Chrome trace JSON (.json, .json.gz) and Perfetto traces
 /// (.pftrace)`. `last` is the word before the last one.
 [[nodiscard]] std::string list_formats(FormatUse use, std::string_view last);
+
+// Reads a timeline file of any format.
+
+/// Reads a timeline file and detects the format from its first bytes, not from its name. Throws
+/// UsageError of one line if it is none: a folder, an empty file, standard input (`-`), an
+/// allocation log.
+[[nodiscard]] Timeline read_timeline(const std::string& path);
+[[nodiscard]] Timeline read_timeline(const std::string& path, const ReadLimits& limits);
+
+// Writes a whole timeline with any writer or in any format.
+
+/// The names of a process that was read. Refers to that process.
+class ProcessNames final : public Names {
+ public:
+  explicit ProcessNames(const Process& process) : process_(process) {}
+  [[nodiscard]] std::string_view text(std::uint32_t number) const override {
+    return process_.name(number);
+  }
+
+ private:
+  const Process& process_;
+};
+
+/// Writes all processes and ends the file.
+void write_timeline(const Timeline& timeline, Writer& writer);
+/// Writes a file's bytes, compressed if the suffix says so.
+void write_timeline(const Timeline& timeline, const NamedFormat& as, ByteSink& sink);
+
+// Merges several recordings into one.
+
+/// Puts all processes on one clock, whose zero is the earliest one. Sorts them by rank, host and
+/// pid. Aligns recordings of one machine by its monotonic clock, others by the time of day. A
+/// recording without either starts with the earliest one, and a kNote record says so. Throws
+/// UsageError if two recordings are the same or more than a year apart.
+[[nodiscard]] Timeline merge(std::vector<Timeline> timelines);
 
 }  // namespace weir::timeline

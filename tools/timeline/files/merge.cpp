@@ -1,5 +1,3 @@
-#include "tools/timeline/files/merge.hpp"
-
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -8,6 +6,7 @@
 #include <tuple>
 
 #include "allocator/base/error.hpp"
+#include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline {
 namespace {

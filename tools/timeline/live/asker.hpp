@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "tools/timeline/live/block.hpp"
 #include "tools/timeline/live/block_text.hpp"
-#include "tools/timeline/live/budget_request.hpp"
 
 namespace weir::timeline {
 

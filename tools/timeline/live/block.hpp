@@ -14,16 +14,20 @@
 //
 // The process holds the file's flock(LOCK_EX) through the mapping alone. The kernel drops it when
 // the process ends or execs, in whatever way. Children do not inherit it. Readers trust a file only
-// if the process in its name took the lock, as far as the kernel reveals that (lock_list.hpp).
+// if the process in its name took the lock, as far as the kernel reveals that (claims.hpp).
 //
 // Any program of the user may write to the file, or truncate it. So the process accesses its
 // mapping only by system calls (block_file.cpp), which fail where a load or store would kill it,
 // and trusts nothing that it reads there.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
+
+#include "allocator/base/bytes.hpp"
 
 namespace weir::timeline {
 
@@ -102,7 +106,7 @@ struct LiveRequest {
 /// The answer to the request `serial`. `serial` is written last.
 struct LiveAnswer {
   std::uint64_t serial = 0;
-  std::uint64_t code = 0;    ///< BudgetCode (budget_request.hpp)
+  std::uint64_t code = 0;    ///< BudgetCode
   std::uint64_t before = 0;  ///< the previous budget, in bytes
   std::uint64_t after = 0;
   std::uint64_t used = 0;   ///< used bytes of it at that time
@@ -116,7 +120,7 @@ struct LiveBlock {
   std::uint32_t size = 0;           ///< of this struct
   std::uint32_t pid = 0;            ///< in the process's own pid namespace
   std::uint32_t device_count = 0;   ///< stored after a device's name
-  std::uint64_t started = 0;        ///< start of the process; see process.hpp
+  std::uint64_t started = 0;        ///< start of the process; see folder.hpp
   std::uint64_t pid_namespace = 0;  ///< inode of the namespace; 0: unknown
   std::array<char, 128> program{};  ///< command line
   std::array<std::array<char, 64>, kLiveDevices> devices{};  ///< names
@@ -130,5 +134,61 @@ struct LiveBlock {
 static_assert(sizeof(LiveSample) == 128 && std::is_trivially_copyable_v<LiveSample>);
 static_assert(sizeof(LiveDevice) == 88 && sizeof(LiveDeviceSample) == 1416);
 static_assert(sizeof(LiveBlock) == 28224 && std::is_trivially_copyable_v<LiveBlock>);
+
+// The request of `weir set` to a running program, and the answer. Pure. The bytes of both are
+// untrusted.
+
+/// The least useful budget of a program.
+inline constexpr Bytes kLeastBudget = mib(1);
+
+/// A request for another budget of a device.
+struct BudgetAsk {
+  std::uint64_t device = 0;  ///< 1 + the GPU's ordinal
+  Bytes budget{};
+};
+
+enum class BudgetCode : std::uint64_t {
+  kTaken = 1,   ///< the new budget is in force
+  kOutOfRange,  ///< less than kLeastBudget, or more than the device has
+  kNoDevice,    ///< the program does not use that device
+  kFixed,       ///< the program's budget cannot change at run time
+  kTampered,    ///< the block's file was changed by others
+};
+
+struct BudgetAnswer {
+  BudgetCode code = BudgetCode::kFixed;
+  Bytes before{};
+  Bytes after{};  ///< unchanged unless taken
+  Bytes used{};   ///< used at that time; above the budget if the program has yet to free some
+  Bytes total{};  ///< of the device
+};
+
+/// Returns whether a device of `total` bytes may have that budget.
+[[nodiscard]] constexpr bool is_in_range(Bytes budget, Bytes total) noexcept {
+  return budget >= kLeastBudget && budget <= total;
+}
+
+/// Decodes a request. Returns nothing if it is incomplete or was served already (its serial is
+/// `served`).
+[[nodiscard]] constexpr std::optional<BudgetAsk> ask_of(const LiveRequest& request,
+                                                        std::uint64_t served) noexcept {
+  if (request.end == 0 || request.begin != request.end || request.end == served) {
+    return std::nullopt;
+  }
+  return BudgetAsk{.device = request.device, .budget = {request.budget}};
+}
+
+/// Decodes an answer. Returns nothing if no program answers like that.
+[[nodiscard]] constexpr std::optional<BudgetAnswer> answer_of(const LiveAnswer& answer) noexcept {
+  const bool is_code = answer.code >= static_cast<std::uint64_t>(BudgetCode::kTaken) &&
+                       answer.code <= static_cast<std::uint64_t>(BudgetCode::kTampered);
+  const std::uint64_t most = std::max({answer.before, answer.after, answer.used, answer.total});
+  if (!is_code || most > kMostLiveBytes) return std::nullopt;
+  return BudgetAnswer{.code = static_cast<BudgetCode>(answer.code),
+                      .before = {answer.before},
+                      .after = {answer.after},
+                      .used = {answer.used},
+                      .total = {answer.total}};
+}
 
 }  // namespace weir::timeline

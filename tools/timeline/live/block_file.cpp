@@ -16,7 +16,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/utf8.hpp"
-#include "tools/timeline/live/process.hpp"
+#include "tools/timeline/live/folder.hpp"
 #include "tools/timeline/live/reader.hpp"
 
 namespace weir::timeline {

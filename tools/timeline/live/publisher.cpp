@@ -13,14 +13,13 @@
 #include <new>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "allocator/timeline/source.hpp"
 #include "tools/timeline/live/block_file.hpp"
-#include "tools/timeline/live/process.hpp"
+#include "tools/timeline/live/folder.hpp"
 #include "tools/timeline/model/background_thread.hpp"
-#include "tools/timeline/model/exit_in_call.hpp"
 
 namespace weir::timeline {
 namespace {

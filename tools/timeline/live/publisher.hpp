@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tools/timeline/live/block.hpp"
-#include "tools/timeline/live/budget_request.hpp"
 #include "tools/timeline/live/folder.hpp"
 
 namespace weir::timeline {

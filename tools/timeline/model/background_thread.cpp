@@ -3,12 +3,16 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cstdio>
 #include <string_view>
+
+#include "allocator/base/calling_thread.hpp"
+#include "allocator/base/mutex.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -63,6 +67,33 @@ AllSignalsBlocked::~AllSignalsBlocked() { (void)pthread_sigmask(SIG_SETMASK, &be
 
 bool program_has_ended() noexcept {
   return main_has_ended() && count_threads() == background.load() + 1;
+}
+
+namespace {
+
+constinit std::atomic<bool (*)() noexcept> call_check{nullptr};
+
+iovec part(std::string_view text) noexcept {
+  // writev only reads it.
+  return {.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
+}
+
+}  // namespace
+
+void set_call_check(bool (*is_in_call)() noexcept) noexcept { call_check.store(is_in_call); }
+
+bool exits_in_call() noexcept {
+  if (held_lock_ranks() != 0) return true;
+  const auto is_in_call = call_check.load();
+  return is_in_call != nullptr && is_in_call();
+}
+
+void say_unlocked(LogLevel level, std::string_view text) noexcept {
+  if (level > log_level()) return;
+  const NoCancel no_cancel;
+  const FileSizeSignalBlocked blocked;
+  const std::array line{part("weir: "), part(text), part("\n")};
+  (void)!writev(STDERR_FILENO, line.data(), static_cast<int>(line.size()));
 }
 
 }  // namespace weir::timeline

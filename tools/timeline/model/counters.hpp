@@ -4,16 +4,143 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <queue>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "allocator/timeline/record.hpp"
-#include "tools/timeline/model/driver_memory.hpp"
-#include "tools/timeline/model/queued_time.hpp"
 
 namespace weir::timeline {
+
+// Tracks, record by record, memory that the driver gave to any caller, such as cuBLAS and NCCL,
+// outside our pools.
+
+/// Returns whether a kDriverAlloc is of host memory. Everything else counts as device memory.
+[[nodiscard]] constexpr bool is_of_host(const TimelineRecord& record) noexcept {
+  const auto memory = static_cast<TimelineMemory>(record.detail);
+  return memory == TimelineMemory::kPinned || memory == TimelineMemory::kPageable;
+}
+
+/// Bytes given out and not returned. A free without an allocation changes nothing. Sums are modulo
+/// 2^64.
+class DriverMemory {
+ public:
+  /// Adds a kDriverAlloc or a kDriverFree.
+  void add(const TimelineRecord& record) {
+    take(record.sequence);
+    if (record.kind != TimelineKind::kDriverAlloc) return;
+    blocks_[record.sequence] = record;
+    sum(is_of_host(record)) += record.bytes;
+  }
+  [[nodiscard]] std::uint64_t device() const noexcept { return device_; }
+  [[nodiscard]] std::uint64_t host() const noexcept { return host_; }
+  /// Returns the live allocations by address.
+  [[nodiscard]] const std::unordered_map<std::uint64_t, TimelineRecord>& blocks() const noexcept {
+    return blocks_;
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t& sum(bool of_host) noexcept { return of_host ? host_ : device_; }
+  void take(std::uint64_t address) {
+    const auto block = blocks_.find(address);
+    if (block == blocks_.end()) return;
+    sum(is_of_host(block->second)) -= block->second.bytes;
+    blocks_.erase(block);
+  }
+
+  std::unordered_map<std::uint64_t, TimelineRecord> blocks_;
+  std::uint64_t device_ = 0;
+  std::uint64_t host_ = 0;
+};
+
+/// The driver's own pools, which serve cudaMallocAsync. Sums are modulo 2^64.
+class DriverPools {
+ public:
+  /// Adds a kDriverPool, which has the pool's current size.
+  void add(const TimelineRecord& record) {
+    constexpr std::uint8_t kDestroyed = 2;  // CUPTI's number for a destroyed pool
+    Pool& pool = pools_[record.sequence];
+    used_ -= pool.used;
+    reserved_ -= pool.reserved;
+    if (record.detail == kDestroyed) {
+      pools_.erase(record.sequence);
+      return;
+    }
+    pool = {record.bytes, record.requested};
+    used_ += pool.used;
+    reserved_ += pool.reserved;
+  }
+  [[nodiscard]] std::uint64_t used() const noexcept { return used_; }
+  [[nodiscard]] std::uint64_t reserved() const noexcept { return reserved_; }
+
+ private:
+  struct Pool {
+    std::uint64_t used = 0;
+    std::uint64_t reserved = 0;
+  };
+  std::unordered_map<std::uint64_t, Pool> pools_;  ///< by address
+  std::uint64_t used_ = 0;
+  std::uint64_t reserved_ = 0;
+};
+
+// Computes over time the device time that a process has submitted and the device has not completed.
+
+/// Matches submissions with device work: an operation's submission with its execution, and a driver
+/// call with the kernels, copies and sets that it began. Each work counts with its length, from the
+/// end of its submission to its own end. Work with an unknown submission counts from its begin. Not
+/// thread-safe.
+class QueuedTime {
+ public:
+  /// From `time` on, `value` nanoseconds are queued.
+  struct Step {
+    std::uint64_t time = 0;
+    std::uint64_t value = 0;
+  };
+
+  /// Appends the steps that are known after `record`, by time. Work that is reported much later
+  /// than its neighbours counts from the last step on.
+  void add(const TimelineRecord& record, std::vector<Step>& steps);
+  /// Appends the rest. Do not add anything afterwards.
+  void finish(std::vector<Step>& steps);
+
+ private:
+  struct Work {
+    std::uint64_t from = 0, to = 0;
+  };
+  /// An operation with only one of the two records so far.
+  struct Half {
+    std::optional<std::uint64_t> submitted;
+    Work work;
+  };
+  using Change = std::pair<std::uint64_t, std::int64_t>;  ///< time and amount
+
+  void add_operation(const TimelineRecord& record);
+  void add_call(const TimelineRecord& record);
+  void add_work(const TimelineRecord& record);
+  void count_work(std::uint64_t submitted, const Work& work);
+  void count(std::uint64_t submitted, const Work& work);
+  void give_up_waiting();
+  [[nodiscard]] std::uint64_t known_until() const;
+  [[nodiscard]] std::uint64_t earliest_submission(std::uint64_t from) const;
+  void apply_until(std::uint64_t time, std::vector<Step>& steps);
+
+  std::map<std::uint64_t, Half> halves_;          ///< by operation
+  std::map<std::uint64_t, std::uint64_t> calls_;  ///< end of each call, by correlation id
+  std::multimap<std::uint64_t, Work> waiting_;    ///< works waiting for their calls, by correlation
+                                                  ///< id
+  bool any_work_ = false;                         ///< a profiler reports device work
+  std::uint64_t latest_ = 0;                      ///< latest begin of work that a profiler reported
+  std::uint64_t longest_wait_ = 0;                ///< from a work's submission to its begin
+
+  std::priority_queue<Change, std::vector<Change>, std::greater<>> changes_;
+  std::int64_t queued_ = 0;
+  std::uint64_t told_until_ = 0;
+};
 
 /// One value of one counter, or of the five of a pool.
 struct CounterSample {

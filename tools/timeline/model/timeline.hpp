@@ -2,6 +2,7 @@
 
 // A timeline that was read or will be written: processes, their names and their records.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -83,5 +84,24 @@ class Writer {
   /// Call once, last. Also ends an open process as complete, with `lost` lost events.
   virtual void finish(std::uint64_t lost) = 0;
 };
+
+// Limits for reading an untrusted file.
+
+/// A file that exceeds a limit is refused with a UsageError of one line.
+struct ReadLimits {
+  std::uint64_t max_records = 50'000'000;
+  std::size_t max_processes = 4096;
+  std::size_t max_names = 1U << 22U;          ///< per process
+  std::uint64_t max_name_bytes = 1ULL << 30;  ///< per process, all names together
+  std::size_t max_string = 1U << 20U;         ///< bytes of one text
+  std::size_t max_depth = 64;                 ///< nesting of objects and arrays
+  std::uint64_t max_bytes = 1ULL << 37;       ///< of the file, unpacked
+};
+
+/// Rounds `value`, from 0 to 2^62, to the nearest whole number; halves round up. Replaces
+/// std::llround, because libweir.so must not need the math library.
+[[nodiscard]] constexpr std::uint64_t nearest(double value) noexcept {
+  return static_cast<std::uint64_t>(2 * value + 1) / 2;
+}
 
 }  // namespace weir::timeline

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/utf8.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -216,6 +220,27 @@ std::string Tracks::name(std::uint32_t number) const {
   first.lane = 0;
   const auto of = groups_.find(first);
   return track_name(track(number), of == groups_.end() ? std::string_view() : of->second.given);
+}
+
+namespace {
+
+constexpr std::size_t kMostShown = 4096;
+
+}  // namespace
+
+std::string shown_text(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    if (shown.size() >= kMostShown) return shown += "...";
+    const Character character = first_character(text);
+    if (!character.valid) {
+      shown += kNoCharacter;
+    } else {
+      shown += character.is_shown() ? text.substr(0, character.bytes) : " ";
+    }
+    text.remove_prefix(character.bytes);
+  }
+  return shown;
 }
 
 }  // namespace weir::timeline

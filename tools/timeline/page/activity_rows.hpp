@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tools/timeline/model/timeline.hpp"
-#include "tools/timeline/page/runs.hpp"
 #include "tools/timeline/page/series.hpp"
 
 namespace weir::timeline {

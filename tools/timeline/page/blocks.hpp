@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/timeline/model/driver_memory.hpp"
+#include "tools/timeline/model/counters.hpp"
 #include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {

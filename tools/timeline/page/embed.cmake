@@ -1,7 +1,7 @@
 # Writes OUTPUT, a source with the files of INPUTS as texts, each with its SHA-256. INPUTS is
 # `name=path|name=path`; files of one name are joined in order. Drops lines that name a source map,
 # because a self-contained page has none.
-set(source "#include \"tools/timeline/page/assets.hpp\"\n\nnamespace weir::timeline {\n")
+set(source "#include \"tools/timeline/page/data.hpp\"\n\nnamespace weir::timeline {\n")
 string(REPLACE "|" ";" INPUTS "${INPUTS}")
 foreach(input IN LISTS INPUTS)
   string(REGEX MATCH "^([A-Za-z]+)=(.*)$" matched "${input}")

@@ -6,9 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/timeline/page/assets.hpp"
 #include "tools/timeline/page/data.hpp"
-#include "tools/timeline/page/pack.hpp"
 #include "tools/timeline/page/tables.hpp"
 
 namespace weir::timeline {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "tools/timeline/page/findings.hpp"
+#include "tools/timeline/page/picture.hpp"
 
 namespace weir::timeline {
 

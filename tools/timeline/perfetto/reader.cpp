@@ -1,7 +1,6 @@
-#include "tools/timeline/perfetto/reader.hpp"
-
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -10,9 +9,9 @@
 #include <utility>
 
 #include "allocator/base/setting.hpp"
-#include "tools/timeline/model/shown_text.hpp"
-#include "tools/timeline/perfetto/fields.hpp"
+#include "tools/timeline/model/tracks.hpp"
 #include "tools/timeline/perfetto/packed.hpp"
+#include "tools/timeline/perfetto/perfetto.hpp"
 #include "tools/timeline/perfetto/wire.hpp"
 
 namespace weir::timeline {
@@ -332,3 +331,18 @@ bool looks_like_perfetto(std::string_view bytes) noexcept {
 }
 
 }  // namespace weir::timeline
+
+namespace weir::timeline::perfetto {
+
+bool recognises(std::string_view front) {
+  return front.starts_with('\n');  // the tag of the first packet
+}
+
+bool recognises_ours(std::string_view front) {
+  constexpr auto kMessage = static_cast<std::uint64_t>(wire::Type::kBytes);
+  if (wire::take_varint(front) != (std::uint64_t{kTracePacket} << 3U | kMessage)) return false;
+  (void)wire::take_varint(front);  // the packet's length
+  return wire::take_varint(front) == (std::uint64_t{packet::kOurProcess} << 3U | kMessage);
+}
+
+}  // namespace weir::timeline::perfetto

@@ -2,8 +2,6 @@
 // earlier packets of its sequence defined (names, times, tracks), so a change of one affects the
 // others.
 
-#include "tools/timeline/perfetto/writer.hpp"
-
 #include <zlib.h>
 
 #include <algorithm>
@@ -19,11 +17,9 @@
 #include <vector>
 
 #include "tools/timeline/model/counters.hpp"
-#include "tools/timeline/model/shown_text.hpp"
 #include "tools/timeline/model/tracks.hpp"
-#include "tools/timeline/perfetto/batch_spans.hpp"
-#include "tools/timeline/perfetto/fields.hpp"
 #include "tools/timeline/perfetto/packed.hpp"
+#include "tools/timeline/perfetto/perfetto.hpp"
 #include "tools/timeline/perfetto/stream.hpp"
 #include "tools/timeline/perfetto/wire.hpp"
 

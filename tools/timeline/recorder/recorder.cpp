@@ -7,11 +7,11 @@
 #include <system_error>
 #include <utility>
 
+#include "allocator/base/calling_thread.hpp"
 #include "allocator/base/log.hpp"
-#include "allocator/base/no_cancel.hpp"
 #include "allocator/base/time_after.hpp"
 #include "tools/timeline/model/background_thread.hpp"
-#include "tools/timeline/recorder/toggle_signal.hpp"
+#include "tools/timeline/recorder/recording.hpp"
 
 namespace weir::timeline {
 namespace {

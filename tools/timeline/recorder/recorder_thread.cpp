@@ -16,7 +16,7 @@
 #include "tools/timeline/model/background_thread.hpp"
 #include "tools/timeline/recorder/failure.hpp"
 #include "tools/timeline/recorder/recorder.hpp"
-#include "tools/timeline/recorder/toggle_signal.hpp"
+#include "tools/timeline/recorder/recording.hpp"
 
 namespace weir::timeline {
 namespace {

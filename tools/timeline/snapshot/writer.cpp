@@ -3,20 +3,112 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "tools/timeline/model/shown_text.hpp"
+#include "tools/timeline/model/tracks.hpp"
 #include "tools/timeline/snapshot/history.hpp"
-#include "tools/timeline/snapshot/pickle.hpp"
 
 namespace weir::timeline {
 namespace {
+
+/// Builds one pickle as PyTorch's memory viewer reads them: protocol 2, and a fixed set of opcodes.
+/// https://docs.python.org/3/library/pickletools.html
+///
+/// Put values one after another; dictionaries and lists contain the values
+/// between their begin and end.
+class Pickle {
+ public:
+  Pickle() : bytes_("\x80\x02") {}
+
+  void put(std::int64_t number);
+  /// Puts valid UTF-8. Equal texts are written once.
+  void put(std::string_view text);
+  void put_false() { bytes_ += '\x89'; }
+
+  void begin_dict() { bytes_ += "}("; }  // empty, mark
+  void end_dict() { bytes_ += 'u'; }     // set items
+  void begin_list() { bytes_ += "]("; }
+  /// Call before each element of a list, so that a long list is written in parts. The viewer cannot
+  /// take all elements at once.
+  void next_of_list(std::size_t index) {
+    if (index != 0 && index % kPart == 0) bytes_ += "e(";
+  }
+  void end_list() { bytes_ += 'e'; }
+  /// Makes a tuple of the last two values.
+  void end_pair() { bytes_ += '\x86'; }
+
+  /// Memoizes the last value; `recall` puts it again.
+  [[nodiscard]] std::uint32_t remember();
+  void recall(std::uint32_t place);
+
+  /// Returns the complete pickle. Do not put anything afterwards.
+  [[nodiscard]] std::string finish() {
+    bytes_ += '.';
+    return std::move(bytes_);
+  }
+
+ private:
+  static constexpr std::size_t kPart = 1000;
+  void put_little_endian(std::uint64_t value, int bytes);
+
+  std::string bytes_;
+  std::uint32_t remembered_ = 0;
+  std::unordered_map<std::string, std::uint32_t> texts_;
+};
+
+void Pickle::put_little_endian(std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xFFU);
+}
+
+void Pickle::put(std::int64_t number) {
+  const auto bits = static_cast<std::uint64_t>(number);
+  if (number >= 0 && number < 0x100) {
+    bytes_ += 'K';
+    put_little_endian(bits, 1);
+  } else if (number >= 0 && number < 0x10000) {
+    bytes_ += 'M';
+    put_little_endian(bits, 2);
+  } else if (number >= std::numeric_limits<std::int32_t>::min() &&
+             number <= std::numeric_limits<std::int32_t>::max()) {
+    bytes_ += 'J';
+    put_little_endian(bits & 0xFFFFFFFFU, 4);
+  } else {
+    bytes_ += '\x8A';
+    bytes_ += '\x08';
+    put_little_endian(bits, 8);
+  }
+}
+
+void Pickle::put(std::string_view text) {
+  const auto [place, fresh] = texts_.try_emplace(std::string(text), 0);
+  if (!fresh) return recall(place->second);
+  bytes_ += 'X';
+  put_little_endian(text.size(), 4);
+  bytes_ += text;
+  place->second = remember();
+}
+
+std::uint32_t Pickle::remember() {
+  const std::uint32_t place = remembered_++;
+  const bool small = place < 0x100;
+  bytes_ += small ? 'q' : 'r';
+  put_little_endian(place, small ? 1 : 4);
+  return place;
+}
+
+void Pickle::recall(std::uint32_t place) {
+  const bool small = place < 0x100;
+  bytes_ += small ? 'h' : 'j';
+  put_little_endian(place, small ? 1 : 4);
+}
 
 /// A pool as a device of the viewer.
 struct Device {

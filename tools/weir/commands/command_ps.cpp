@@ -9,7 +9,7 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/base/variables.hpp"
-#include "allocator/share/share_folder.hpp"
+#include "allocator/share/share_layout.hpp"
 #include "tools/program/output_file.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/timeline/live/folder.hpp"

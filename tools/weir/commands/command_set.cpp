@@ -13,7 +13,7 @@
 #include "tools/program/printable.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/timeline/live/asker.hpp"
-#include "tools/timeline/live/process.hpp"
+#include "tools/timeline/live/folder.hpp"
 #include "tools/weir/commands/command.hpp"
 #include "tools/weir/live/live_programs.hpp"
 #include "tools/weir/live/ps.hpp"

@@ -10,7 +10,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "tools/program/printable.hpp"
-#include "tools/timeline/live/process.hpp"
+#include "tools/timeline/live/folder.hpp"
 
 namespace weir::cli {
 namespace {

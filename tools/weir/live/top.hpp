@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/timeline/live/rates.hpp"
 #include "tools/timeline/live/reader.hpp"
 
 namespace weir::cli {

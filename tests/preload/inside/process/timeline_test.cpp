@@ -7,7 +7,7 @@
 
 #include "support/told_timeline.hpp"
 #include "tests/preload/inside/inside.hpp"
-#include "tools/timeline/files/read.hpp"
+#include "tools/timeline/files/formats.hpp"
 #include "tools/timeline/recorder/recording.hpp"
 
 namespace weir::preload::testing {

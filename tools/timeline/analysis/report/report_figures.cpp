@@ -7,11 +7,11 @@ namespace weir::timeline {
 namespace {
 
 PoolFigures pool_figures(const Index& index, const PoolInfo& pool, std::size_t most) {
-  PoolFigures figures{.series = pool_series(index, pool, index.span(), 1),
-                      .fragmentation = fragmentation(index, pool, index.span(), 1)};
+  PoolFigures figures{.peaks = pool_peaks(index, pool),
+                      .fragmentation = fragmentation(index, pool)};
   const auto at_peak = [&](GroupBy by) {
     return std::move(
-        holders_at(index, pool, std::span(&figures.series.peak_at, 1), by, most).front());
+        holders_at(index, pool, std::span(&figures.peaks.peak_at, 1), by, most).front());
   };
   figures.by_label = at_peak(GroupBy::kLabel);
   figures.by_kind = at_peak(GroupBy::kKind);
@@ -43,7 +43,7 @@ ReportFigures report_figures(const Index& index, const ReportOptions& options) {
   SummaryParts parts{.devices = figures.devices};
   for (const PoolInfo& pool : index.pools()) {
     figures.pools.push_back(pool_figures(index, pool, most));
-    parts.pools.push_back(figures.pools.back().series);
+    parts.pools.push_back(figures.pools.back().peaks);
   }
   for (const StreamInfo& stream : index.streams()) figures.stream_names.push_back(describe(stream));
   figures.summary = summarize(index, parts);

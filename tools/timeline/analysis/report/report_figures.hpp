@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "tools/timeline/analysis/barriers.hpp"
-#include "tools/timeline/analysis/driver_memory.hpp"
-#include "tools/timeline/analysis/fragmentation.hpp"
+#include "tools/timeline/analysis/counters.hpp"
 #include "tools/timeline/analysis/holders.hpp"
 #include "tools/timeline/analysis/report/report.hpp"
 #include "tools/timeline/analysis/report/summary.hpp"
@@ -18,7 +17,7 @@ namespace weir::timeline {
 
 /// One pool of a report.
 struct PoolFigures {
-  PoolSeries series{};  ///< with one column, since only its peaks count
+  PoolPeaks peaks{};
   Fragmentation fragmentation{};
   Holding by_label{};  ///< at the peak of held bytes
   Holding by_kind{};   ///< at the same time

@@ -1,5 +1,6 @@
 // The report as JSON.
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "allocator/base/version.hpp"
@@ -81,13 +82,13 @@ Json to_json(const Summary& summary) {
 }
 
 Json to_json(const PoolFigures& pool) {
-  return {{"name", printable(pool.series.name)},
-          {"host", pool.series.host},
-          {"peak_held", pool.series.peak_held},
-          {"peak_at_ns", pool.series.peak_at},
-          {"peak_batch", pool.series.peak_batch},
-          {"peak_allocated", pool.series.peak_allocated},
-          {"peak_reserved", pool.series.peak_reserved},
+  return {{"name", printable(pool.peaks.name)},
+          {"host", pool.peaks.host},
+          {"peak_held", pool.peaks.peak_held},
+          {"peak_at_ns", pool.peaks.peak_at},
+          {"peak_batch", pool.peaks.peak_batch},
+          {"peak_allocated", pool.peaks.peak_allocated},
+          {"peak_reserved", pool.peaks.peak_reserved},
           {"fragmentation_at_peak", pool.fragmentation.at_peak},
           {"fragmentation_of_held", pool.fragmentation.held_at_peak},
           {"unused_share", pool.fragmentation.mean},

@@ -46,19 +46,19 @@ struct Grouping {
 }  // namespace
 
 std::string pool_text(const Tables& tables, const PoolFigures& pool) {
-  const PoolSeries& series = pool.series;
-  const std::string name = cell(series.name) + (series.host ? " (host memory)" : "");
+  const PoolPeaks& peaks = pool.peaks;
+  const std::string name = cell(peaks.name) + (peaks.host ? " (host memory)" : "");
   std::string text = "\nMemory of " + name + "\n";
   text += Tables::facts(
-      {{"peak allocated and awaiting", format_amount(series.peak_held)},
-       {"peak allocated", format_amount(series.peak_allocated)},
-       {"peak reserved", format_amount(series.peak_reserved)},
+      {{"peak allocated and awaiting", format_amount(peaks.peak_held)},
+       {"peak allocated", format_amount(peaks.peak_allocated)},
+       {"peak reserved", format_amount(peaks.peak_reserved)},
        {"fragmentation at the peaks", format_share(pool.fragmentation.at_peak) + ", " +
                                           format_share(pool.fragmentation.held_at_peak) +
                                           " without what awaited the device"},
        {"reserved but not allocated, over time", format_share(pool.fragmentation.mean)},
        {"lost to rounding, over time", format_share(pool.fragmentation.waste)}});
-  const std::string at = " at the peak, " + format_time(series.peak_at);
+  const std::string at = " at the peak, " + format_time(peaks.peak_at);
   const std::array<Grouping, 3> by{{{"label", &pool.by_label, GroupBy::kLabel},
                                     {"kind of batch", &pool.by_kind, GroupBy::kKind},
                                     {"call site", &pool.by_site, GroupBy::kSite}}};

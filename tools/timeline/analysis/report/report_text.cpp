@@ -224,7 +224,7 @@ std::string process_text(const Process& process, const ReportOptions& options) {
   for (const std::string& note : figures.notes) text += wrapped("Note: " + printable(note), 2);
   text += accounting_text(figures.accounting);
   for (const PoolFigures& pool : figures.pools) {
-    if (pool.series.peak_reserved != 0) text += parts::pool_text(tables, pool);
+    if (pool.peaks.peak_reserved != 0) text += parts::pool_text(tables, pool);
   }
   text += parts::driver_text(tables, figures.driver);
   for (const Failure& failure : figures.failures) text += parts::failure_text(tables, failure);

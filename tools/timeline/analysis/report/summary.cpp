@@ -55,7 +55,7 @@ Summary summarize(const Index& index, const SummaryParts& parts) {
                   .began_late = began_late(index),
                   .lost = index.lost(),
                   .dropped = index.unknown()};
-  if (const PoolSeries* pool = main_pool(parts.pools)) {
+  if (const PoolPeaks* pool = main_pool(parts.pools)) {
     summary.pool = pool->name;
     summary.peak = pool->peak_held;
     summary.peak_at = pool->peak_at;
@@ -88,8 +88,7 @@ std::vector<std::string> notes(const Index& index) {
 
 Summary summarize(const Index& index) {
   SummaryParts parts{.devices = idle_by_cause(index, {.most_gaps = 0})};
-  for (const PoolInfo& pool : index.pools())
-    parts.pools.push_back(pool_series(index, pool, index.span(), 1));
+  for (const PoolInfo& pool : index.pools()) parts.pools.push_back(pool_peaks(index, pool));
   return summarize(index, parts);
 }
 

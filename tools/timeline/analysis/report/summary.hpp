@@ -43,7 +43,7 @@ struct Summary {
 };
 /// The inputs of `summarize`, so that a page computes them once.
 struct SummaryParts {
-  std::vector<PoolSeries> pools{};
+  std::vector<PoolPeaks> pools{};
   std::vector<DeviceIdle> devices{};
 };
 [[nodiscard]] Summary summarize(const Index& index, const SummaryParts& parts);

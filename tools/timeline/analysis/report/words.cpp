@@ -8,7 +8,7 @@
 #include "tools/timeline/analysis/barriers.hpp"
 #include "tools/timeline/analysis/report/report.hpp"
 #include "tools/timeline/analysis/report/summary.hpp"
-#include "tools/timeline/model/nearest.hpp"
+#include "tools/timeline/model/timeline.hpp"
 
 namespace weir::timeline {
 namespace {

@@ -1,5 +1,5 @@
 'use strict';
-// The page's data: tables of numbers, packed by tools/timeline/page/pack.cpp.
+// The page's data: tables of numbers, packed by tools/timeline/page/data.cpp.
 
 const data = JSON.parse(document.getElementById('data').textContent);
 
