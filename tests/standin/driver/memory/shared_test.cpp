@@ -103,18 +103,6 @@ class StandInShared : public StandIn {
     return weir::testing::run_this_program({"--gtest_filter=" + test}, variables);
   }
 };
-std::vector<char*> lines;
-for (std::string& variable : variables) lines.push_back(variable.data());
-lines.push_back(nullptr);
-pid_t child = 0;
-if (posix_spawn(&child, program.c_str(), nullptr, nullptr, words.data(), lines.data()) != 0) {
-  return -1;
-}
-int status = 0;
-waitpid(child, &status, 0);
-return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-};
 
 TEST_F(StandInShared, MemoryIsThatOfTheOtherProcess) {
   // As a separate process, since only one started that way has shareable memory.
