@@ -123,7 +123,7 @@ class Decoder {
 
 }  // namespace
 
-std::string setting_line(const Figure& setting) { return figure_line(kKinds[0], setting); }
+std::string setting_figure_line(const Figure& setting) { return figure_line(kKinds[0], setting); }
 
 std::string position_line(const Figure& figure) { return figure_line(kKinds[1], figure); }
 
@@ -139,7 +139,7 @@ std::string section_line(const Section& section) {
 
 std::vector<std::string> header_lines(const CheckpointHeader& header) {
   std::vector<std::string> lines;
-  for (const Figure& figure : header.settings) lines.push_back(setting_line(figure));
+  for (const Figure& figure : header.settings) lines.push_back(setting_figure_line(figure));
   for (const Figure& figure : header.position) lines.push_back(position_line(figure));
   for (const Section& section : header.sections) lines.push_back(section_line(section));
   // What could not be read back is refused by who would read it.

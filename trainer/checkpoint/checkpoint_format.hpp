@@ -48,7 +48,7 @@ inline constexpr std::size_t kChunkElements = std::size_t{1} << 20U;
 [[nodiscard]] std::vector<std::string> header_lines(const CheckpointHeader& header);
 
 /// Return one of these lines.
-[[nodiscard]] std::string setting_line(const Figure& setting);
+[[nodiscard]] std::string setting_figure_line(const Figure& setting);
 [[nodiscard]] std::string position_line(const Figure& figure);
 [[nodiscard]] std::string section_line(const Section& section);
 

@@ -116,8 +116,8 @@ void CheckpointReader::require(const Figures& settings, std::span<const Section>
     return i < all.size() ? line_of(all[i]) : std::string();
   };
   for (std::size_t i = 0; i < std::max(settings.size(), header_.settings.size()); ++i) {
-    compare("setting", line_or_none(settings, i, setting_line),
-            line_or_none(header_.settings, i, setting_line));
+    compare("setting", line_or_none(settings, i, setting_figure_line),
+            line_or_none(header_.settings, i, setting_figure_line));
   }
   for (const Figure& figure : header_.position) offset += position_line(figure).size();
   for (std::size_t i = 0; i < std::max(sections.size(), header_.sections.size()); ++i) {
