@@ -32,20 +32,20 @@ concept Named = requires(Enum value) {
 /// Returns the name of `value`; `unknown` for a number that is no value.
 template <Named Enum>
 [[nodiscard]] constexpr std::string_view to_string(Enum value) noexcept {
-  constexpr auto kNames = names_of(Enum{});
+  constexpr auto kNamesOfEnum = names_of(Enum{});
   const auto place = static_cast<std::size_t>(value);
-  return place < kNames.size() ? kNames[place] : "unknown";
+  return place < kNamesOfEnum.size() ? kNamesOfEnum[place] : "unknown";
 }
 
 /// Returns the value of that name. Otherwise throws UsageError, with `source`, the text and the
 /// names that are allowed.
 template <Named Enum>
 [[nodiscard]] Enum parse_name(std::string_view source, std::string_view text) {
-  constexpr auto kNames = names_of(Enum{});
+  constexpr auto kNamesOfEnum = names_of(Enum{});
   std::string all;
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == text) return static_cast<Enum>(i);
-    all.append(i == 0 ? "" : i + 1 == kNames.size() ? " or " : ", ").append(kNames[i]);
+  for (std::size_t i = 0; i < kNamesOfEnum.size(); ++i) {
+    if (kNamesOfEnum[i] == text) return static_cast<Enum>(i);
+    all.append(i == 0 ? "" : i + 1 == kNamesOfEnum.size() ? " or " : ", ").append(kNamesOfEnum[i]);
   }
   refuse(source, text, all);
 }
