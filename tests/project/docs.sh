@@ -79,7 +79,7 @@ exists() {
     */*) [[ -e $root/$name ]] ;;
     *.hpp | *.cpp) [[ -n $(find "$stripped" -name "$name" -print -quit) ]] ;;
     *.*) known_tests "$root" | grep -xF "$name" >/dev/null ||
-      grep -qF "NAME $name" "$root/tests/CMakeLists.txt" ;;
+      grep -rqF --include=CMakeLists.txt "NAME $name" "$root/tests" ;;
     *) if [[ $3 == *"("* ]]; then
       grep -rqE "\b$name ?\(" "$stripped"
     else
