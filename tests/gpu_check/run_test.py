@@ -37,7 +37,7 @@ command=$1
 [[ -n ${NO_SITE:-} || :$LD_LIBRARY_PATH: == :/made/up:*site/nvidia/cu13/lib:*site/nvidia/cuda_cupti/lib:* ]] || exit 9
 [[ -z ${TOO_OLD:-} || $0 == *-12/* || $command != info ]] || { echo "weir-gpu info: too old" >&2; exit 2; }
 case ${MISBEHAVE:-} in
-  "$command-waits") trap '' TERM; echo $$ >"$RUNNING"; sleep 100000 & wait; exec sleep 100000 ;;
+  "$command-waits") trap '' TERM; [[ -z ${HOLD:-} ]] || { exec 9>"$RUNNING"; echo x >&9; }; sleep 100000 & wait; exec sleep 100000 ;;
   steps-wait) [[ $command == info ]] || { trap '' TERM; sleep 100000; exec sleep 100000; } ;;
   "$command-crashes") kill -SEGV $$ ;;
   "$command-babbles") echo babble; exit ;;
@@ -132,7 +132,7 @@ def run(args):
     if how == "missing" or how == "missing with Weir" and os.environ.get("PRELOADED"):
         raise harness.Missing("Made-up is not there")
     if how == "hangs":
-        os.system("sleep 100000 & echo $! >" + os.environ["RUNNING"])
+        os.system("(echo x; exec sleep 100000) >" + os.environ["RUNNING"] + " &")
         time.sleep(100000)
     if how == "crashes":
         raise RuntimeError("made-up error")
@@ -160,7 +160,7 @@ class Scratch(unittest.TestCase):
         self.variables = {
             "FIGURES": str(self.at / "figures"), "LD_LIBRARY_PATH": "/made/up", "PYTHONPATH": str(self.at / "site"),
             "RUNNING": str(self.at / "running"), "NVIDIA_TF32_OVERRIDE": "1", "CUBLAS_EMULATE_SINGLE_PRECISION": "1",
-            "WEIR_BUDGET": "1GiB", "WEIR_GPU_RUN": str(self.at / "run"), "WEIR_GPU_PROGRAM": str(self.program),
+            "WEIR_BUDGET": "1GiB", "WEIR_GPU_RUN": "run", "WEIR_GPU_PROGRAM": "beside/weir-gpu",
             "WEIR_GPU_PYTHON": sys.executable, "PATH": f"{self.at}/bin:{os.environ['PATH']}",
         }  # fmt: skip
 
@@ -176,16 +176,10 @@ class Scratch(unittest.TestCase):
         for name in ("libweir.so", "libweir_timeline.so"):
             self.write(f"beside/{name}", "")
 
-    def has_ended(self, number):
-        """Waits for the end of a process: one that is not ended never ends."""
-        while True:
-            try:
-                state = pathlib.Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0]
-            except (FileNotFoundError, ProcessLookupError):
-                return True
-            if state == "Z":
-                return True
-            time.sleep(0.01)
+    def running(self):
+        """Returns a pipe that what hangs writes a word to and keeps open: its end is the end of all that it started."""
+        os.mkfifo(self.at / "running")
+        return open(os.open(self.at / "running", os.O_RDONLY | os.O_NONBLOCK), "rb")
 
 
 class WholeCalls(Scratch):
@@ -280,14 +274,16 @@ class WholeCalls(Scratch):
         self.assertNotRegex(said, "(?m)^met")
 
     def test_nothing_runs_on_after_a_call_that_lost_its_terminal(self):
-        os.mkfifo(self.at / "running")
+        pipe = self.running()
         command = [ROOT / "tools/gpu-check", "--output", "pages", "--steps", "bench"]
-        with subprocess.Popen(command, cwd=self.at, stderr=subprocess.DEVNULL,
-                              env={**os.environ, **self.variables, "MISBEHAVE": "bench-waits"}) as process:  # fmt: skip
-            number = (self.at / "running").read_text().strip()
+        with pipe, subprocess.Popen(command, cwd=self.at, stderr=subprocess.DEVNULL, env={
+                **os.environ, **self.variables, "MISBEHAVE": "bench-waits", "HOLD": "1"}) as process:  # fmt: skip
+            while process.poll() is None and pipe.read() != b"x\n":
+                time.sleep(0.01)
             process.send_signal(signal.SIGHUP)
             self.assertEqual(process.wait(), 130)
-        self.assertTrue(self.has_ended(number))
+            os.set_blocking(pipe.fileno(), True)
+            self.assertEqual(pipe.read(), b"")
 
     def test_a_folder_of_other_files_is_not_emptied(self):
         kept = self.write("run/kept.txt", "")
@@ -355,9 +351,11 @@ class Programs(Scratch):
         hangs = plan.Program("hangs", "torch", "made_up.py", (
             plan.Setup("plain", environment={"MADE_UP": "hangs"}),), 1)  # fmt: skip
         good = plan.Program("good", "torch", "made_up.py", (plan.Setup("plain"),), 1000)
-        entry = self.ran(wanted=[hangs, good], limit=1006)
+        with self.running() as pipe:
+            entry = self.ran(wanted=[hangs, good], limit=1006)
+            os.set_blocking(pipe.fileno(), True)
+            self.assertEqual(pipe.read(), b"x\n", "it ran, and nothing of it does")
         self.assertTrue(entry["runs"][0]["stopped"])
-        self.assertTrue(self.has_ended((self.at / "running").read_text().strip()))
         self.assertEqual(self.figures["programs"][1]["runs"][0]["exit_code"], 0)
 
     def test_what_no_time_is_left_for_says_so(self):

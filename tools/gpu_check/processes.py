@@ -4,13 +4,39 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
+
+ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_running = set()  # what `start` started and `end` has not ended
 
 
-def start(command, environment=None, out=subprocess.DEVNULL, err=subprocess.DEVNULL):
-    """Returns a process in a session of its own, without standard input. Raises OSError."""
-    words = [str(word) for word in command]
-    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment,
-                            start_new_session=True)  # fmt: skip
+def start(command, environment=None, out=subprocess.DEVNULL, err=subprocess.DEVNULL, stdin=subprocess.DEVNULL):
+    """Returns a process in a session of its own. Raises OSError."""
+    main = threading.current_thread() is threading.main_thread()
+    # Python runs a signal's handler in the main thread. Between the process's begin and its place in _running a
+    # handler would not know it, so signals wait.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING) if main else None
+    try:
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=stdin,
+            stdout=out,
+            stderr=err,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=(lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)) if main else None,
+        )
+        _running.add(process)
+        return process
+    finally:
+        if main:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_all():
+    """Kills what is running, with all that it started."""
+    for process in list(_running):
+        _signal(process, signal.SIGKILL)
 
 
 def end(process, seconds, grace=0):
@@ -22,6 +48,7 @@ def end(process, seconds, grace=0):
         _ends(process, grace)
     _signal(process, signal.SIGKILL)
     process.wait()
+    _running.discard(process)
     return in_time
 
 

@@ -91,8 +91,7 @@ def ballast(call, leave, until):
     log = call.folder / "ballast.log"
     command, ready = [call.python, str(PROGRAMS / "ballast.py"), "--leave", str(leave)], False
     with open(log, "wb") as err:
-        process = subprocess.Popen(command, env=call.machine, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=err, start_new_session=True)  # fmt: skip
+        process = processes.start(command, call.machine, subprocess.PIPE, err, subprocess.PIPE)
     try:
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
