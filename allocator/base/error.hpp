@@ -83,8 +83,6 @@ class OutOfMemory : public Error {
   return 1;
 }
 
-// The place of a call, for messages.
-
 /// A default argument of functions that report their caller.
 struct CallSite {
   const char* file = "";  ///< as passed to the compiler

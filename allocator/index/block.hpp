@@ -147,10 +147,9 @@ class BlockList {
   Block* back_ = nullptr;
 };
 
-// A pool's blocks by address. Every free looks one up. With very many blocks most of that cost is
-// uncached memory: so blocks are dense, a slot has 8 bytes, and a search reads only the block
-// found. A data structure only: takes no lock.
-
+/// A pool's blocks by address. Every free looks one up. With very many blocks most of that cost is
+/// uncached memory: so blocks are dense, a slot has 8 bytes, and a search reads only the block
+/// found. A data structure only: takes no lock.
 class BlockTable {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return size_; }

@@ -27,8 +27,7 @@
 
 namespace weir {
 
-// Who begins batches. Each thread is a producer, and ends with its thread.
-
+/// Who begins batches. Each thread is a producer, and ends with its thread.
 struct Producer {
   using End = std::shared_ptr<const std::atomic<bool>>;
 

@@ -26,9 +26,8 @@
 
 namespace weir {
 
-// A queue in one piece of memory that doubles when full: at its full length it allocates nothing.
-// Not thread-safe.
-
+/// A queue in one piece of memory that doubles when full: at its full length it allocates nothing.
+/// Not thread-safe.
 template <typename T>
 class Ring {
  public:
@@ -66,9 +65,8 @@ class Ring {
   std::size_t end_ = 0;
 };
 
-// A stream of the cpu device: a worker thread executes a queue of tasks and of waits for other
-// streams' points, in order. Thread-safe.
-
+/// A stream of the cpu device: a worker thread executes a queue of tasks and of waits for other
+/// streams' points, in order. Thread-safe.
 class CpuStream final : public Stream {
  public:
   /// `source` is the device's number in timelines.

@@ -48,9 +48,8 @@ struct PageMove {
   std::size_t mapped = 0;     ///< of `places`, from the front, with the first `pages`
 };
 
-// Maps addresses to pages. A pool reserves far more addresses than it maps, so the table has parts
-// only for those mapped: 4 KiB for 512 pages. A data structure only: takes no lock.
-
+/// Maps addresses to pages. A pool reserves far more addresses than it maps, so the table has parts
+/// only for those mapped: 4 KiB for 512 pages. A data structure only: takes no lock.
 class PageTable {
  public:
   explicit PageTable(Bytes page) noexcept : page_(page) {}
@@ -94,9 +93,8 @@ class PageTable {
   std::unordered_map<std::uint64_t, std::unique_ptr<Part>> parts_;  ///< by number
 };
 
-// Pieces whose pages live elsewhere and stay mapped here until the device has passed their free. A
-// data structure only: takes no lock.
-
+/// Pieces whose pages live elsewhere and stay mapped here until the device has passed their free. A
+/// data structure only: takes no lock.
 class StalePlaces {
  public:
   explicit StalePlaces(Bytes page) : page_(page) {}

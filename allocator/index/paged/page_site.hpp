@@ -13,8 +13,7 @@
 
 namespace weir {
 
-// Address ranges in pages.
-
+/// Address ranges in pages.
 struct PageRange {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;

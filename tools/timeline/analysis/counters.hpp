@@ -135,8 +135,7 @@ struct PoolPeaks {
 /// with the highest peak; null if there is none. `peaks` is in the order of index.pools().
 [[nodiscard]] const PoolPeaks* main_pool(std::span<const PoolPeaks> peaks) noexcept;
 
-// Memory that libraries such as cuBLAS and NCCL got from the driver, outside our pools.
-
+/// Memory that libraries such as cuBLAS and NCCL got from the driver, outside our pools.
 struct LibraryMemory {
   std::string library{};  ///< empty: unknown
   std::uint64_t bytes = 0;

@@ -79,8 +79,7 @@ struct Failure {
 [[nodiscard]] std::vector<Failure> failures(const Index& index, std::size_t most = 100,
                                             std::size_t holders = 10);
 
-// Memory that is reserved but unused.
-
+/// Memory that is reserved but unused.
 struct Fragmentation {
   double at_peak = 0;             ///< 1 − peak allocated / peak reserved
   double held_at_peak = 0;        ///< 1 − peak allocated and awaiting / peak reserved

@@ -40,8 +40,7 @@ class GzipSink final : public ByteSink {
 
 namespace weir::timeline::chrome {
 
-// Reads a file byte by byte, and unpacks gzip. Implements RapidJSON's stream interface.
-
+/// Reads a file byte by byte, and unpacks gzip. Implements RapidJSON's stream interface.
 class Input {
  public:
   /// Throws UsageError if `path` is not a regular file or cannot be read.

@@ -62,15 +62,11 @@ struct NamedFormat {
 /// (.pftrace)`. `last` is the word before the last one.
 [[nodiscard]] std::string list_formats(FormatUse use, std::string_view last);
 
-// Reads a timeline file of any format.
-
 /// Reads a timeline file and detects the format from its first bytes, not from its name. Throws
 /// UsageError of one line if it is none: a folder, an empty file, standard input (`-`), an
 /// allocation log.
 [[nodiscard]] Timeline read_timeline(const std::string& path);
 [[nodiscard]] Timeline read_timeline(const std::string& path, const ReadLimits& limits);
-
-// Writes a whole timeline with any writer or in any format.
 
 /// The names of a process that was read. Refers to that process.
 class ProcessNames final : public Names {
@@ -88,8 +84,6 @@ class ProcessNames final : public Names {
 void write_timeline(const Timeline& timeline, Writer& writer);
 /// Writes a file's bytes, compressed if the suffix says so.
 void write_timeline(const Timeline& timeline, const NamedFormat& as, ByteSink& sink);
-
-// Merges several recordings into one.
 
 /// Puts all processes on one clock, whose zero is the earliest one. Sorts them by rank, host and
 /// pid. Aligns recordings of one machine by its monotonic clock, others by the time of day. A

@@ -59,8 +59,7 @@ class OpenFolder {
 /// Opens a folder for reading. Not open if it does not exist or is a link.
 [[nodiscard]] OpenFolder open_to_read(const LiveFolder& folder) noexcept;
 
-// Queries the kernel about processes.
-
+/// Queries the kernel about processes.
 struct ProcessState {
   std::uint64_t started = 0;  ///< ticks since the machine's start; detects a reused pid
   std::uint32_t uid = 0;      ///< effective

@@ -39,9 +39,8 @@ struct Detail {
 /// page.js reads them.
 [[nodiscard]] std::string pack(std::span<const std::vector<std::int64_t>> columns);
 
-// The fixed parts of a page. embed.cmake generates them from the files of this folder and from the
-// plotting library's package.
-
+/// The fixed parts of a page. embed.cmake generates them from the files of this folder and from the
+/// plotting library's package.
 struct Asset {
   std::string_view text;
   std::string_view sha256;  ///< of the text, in hexadecimal
