@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <source_location>
 
 #include "tests/standin/standin.hpp"
 #include "tests/support/refused.hpp"
@@ -18,8 +17,8 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 /// Expects success of a call of the driver, the runtime or cuBLAS.
 template <typename Code>
-void ok(Code code, std::source_location where = std::source_location::current()) {
-  EXPECT_EQ(code, Code{}) << where.file_name() << ":" << where.line();
+void ok(Code code, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  EXPECT_EQ(code, Code{}) << file << ":" << line;
 }
 
 class StandIn : public ::testing::Test {

@@ -49,6 +49,12 @@ void weir_standin_set_launches_block(int on);
 /// Whether host functions and callbacks of all streams run one at a time.
 /// WEIR_STANDIN_HOST_FUNCTIONS_SERIAL (1 for yes), or no.
 void weir_standin_set_host_functions_serial(int on);
+/// Whether pages may be made and mapped during a capture. WEIR_STANDIN_PAGES_IN_CAPTURES (1 for
+/// yes), or no.
+void weir_standin_set_pages_in_captures(int on);
+/// Whether another process can open handles of new memory of cuMemAlloc. WEIR_STANDIN_SHAREABLE (1
+/// for yes), or no.
+void weir_standin_set_shareable(int on);
 /// Result of cuDriverGetVersion. WEIR_STANDIN_DRIVER_VERSION, or the toolkit's.
 void weir_standin_set_driver_version(int version);
 /// Ends holds, waits for all work, forgets every stream, event and allocation, removes faults and

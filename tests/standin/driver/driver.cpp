@@ -145,7 +145,9 @@ void enter(Call& call, const char* name, Needs needs) {
     require(call.context != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     pass(call.context->broken);
   }
-  if (needs == Needs::kCanCapture || needs == Needs::kDriverCanCapture) refuse_unsafe(call.driver);
+  // Whether these are unsafe calls to a driver is unverified; PyTorch maps pages in captures.
+  const bool unsafe_pages = needs == Needs::kPages && !call.driver.pages_in_captures;
+  if (needs == Needs::kCanCapture || unsafe_pages) refuse_unsafe(call.driver);
 }
 
 void leave(Call& call, const char* name, CUresult result) {

@@ -76,12 +76,14 @@ class Handles {
 int built_version();
 
 /// What weir_standin_set_NAME and WEIR_STANDIN_... switch on; see standin.hpp.
-#define WEIR_STANDIN_SWITCHES(SWITCH)              \
-  SWITCH(concurrent_managed, "CONCURRENT_MANAGED") \
-  SWITCH(addresses_only, "ADDRESSES_ONLY")         \
-  SWITCH(reserved_is_device, "RESERVED_IS_DEVICE") \
-  SWITCH(launches_block, "LAUNCHES_BLOCK")         \
-  SWITCH(host_functions_serial, "HOST_FUNCTIONS_SERIAL")
+#define WEIR_STANDIN_SWITCHES(SWITCH)                    \
+  SWITCH(concurrent_managed, "CONCURRENT_MANAGED")       \
+  SWITCH(addresses_only, "ADDRESSES_ONLY")               \
+  SWITCH(reserved_is_device, "RESERVED_IS_DEVICE")       \
+  SWITCH(launches_block, "LAUNCHES_BLOCK")               \
+  SWITCH(host_functions_serial, "HOST_FUNCTIONS_SERIAL") \
+  SWITCH(pages_in_captures, "PAGES_IN_CAPTURES")         \
+  SWITCH(shareable, "SHAREABLE")
 
 struct Driver {
   std::mutex mutex;
@@ -172,7 +174,7 @@ enum class Needs {
   kDriver,      ///< initialized
   kContext,     ///< and a current context, not destroyed and not broken
   kCanCapture,  ///< and neither this thread nor a global capture of another forbids unsafe calls
-  kDriverCanCapture,  ///< kDriver, and no capture forbids it
+  kPages,       ///< kDriver, and no capture forbids it, unless pages may be made in captures
 };
 
 /// The state of one call. The lock is held when it begins.

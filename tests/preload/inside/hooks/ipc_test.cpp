@@ -34,8 +34,7 @@ class Ipc : public Inside {
  protected:
   static void start_shareable(Variables variables = {}) {
     start(variables);
-    // Read when the first block is created.
-    setenv("WEIR_STANDIN_SHAREABLE", "1", 1);
+    weir_standin_set_shareable(1);
   }
   /// Runs the same test in another process, which finds the handle. Returns its exit code.
   static int run_elsewhere(const CUipcMemHandle& handle, std::size_t size) {

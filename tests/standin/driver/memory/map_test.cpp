@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 
 #include "tests/standin/fixture.hpp"
 
@@ -213,14 +212,15 @@ TEST_F(StandInExport, OnlyWhatWasMadeForItIsExportedAndOnlyPagesAreImported) {
 }
 
 TEST_F(StandInMap, PagesInCapturesAreAsTheProgramWasTold) {
-  const char* const told = std::getenv("WEIR_STANDIN_PAGES_IN_CAPTURES");
-  const bool safe = told != nullptr && told[0] == '1';
-  CUmemGenericAllocationHandle page = 0;
-  cudaGraph_t graph = nullptr;
-  ok(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
-  EXPECT_EQ(create(&page), safe ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph),
-            safe ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
+  for (const bool safe : {false, true}) {
+    weir_standin_set_pages_in_captures(safe ? 1 : 0);
+    CUmemGenericAllocationHandle page = 0;
+    cudaGraph_t graph = nullptr;
+    ok(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+    EXPECT_EQ(create(&page), safe ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph),
+              safe ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
+  }
 }
 
 }  // namespace

@@ -19,15 +19,6 @@ constexpr std::size_t kLarge = std::size_t{16} << 20;
 /// new memory of another block.
 constexpr std::size_t kKept = 16;
 
-/// Whether another process can map a block of this kind.
-bool is_shareable(BlockKind kind) {
-  static const bool kAsked = [] {
-    const char* const text = std::getenv("WEIR_STANDIN_SHAREABLE");
-    return text != nullptr && std::strcmp(text, "1") == 0;
-  }();
-  return kAsked && kind == BlockKind::kDevice;
-}
-
 bool is_mapped(BlockKind kind, std::size_t bytes) {
   // The driver's host memory is whole pages, never from the heap: a program's malloc may manage its
   // memory by address, and would take its own memory for another's.
@@ -78,7 +69,7 @@ Range find_reserved(Driver& driver, std::uintptr_t address) {
 void* take_memory(BlockKind kind, std::size_t bytes) {
   bytes = round_up(bytes, kAlignment);
   void* memory = nullptr;
-  if (is_shareable(kind)) {
+  if (kind == BlockKind::kDevice && driver().shareable) {
     memory = take_shareable(bytes);
   } else if (!is_mapped(kind, bytes)) {
     memory = std::aligned_alloc(kAlignment, bytes);

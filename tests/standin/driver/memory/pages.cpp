@@ -21,16 +21,6 @@ using namespace weir::standin;
 
 constexpr int kNoFile = -2;  ///< of pages that are addresses only
 
-/// The needs of a function on pages: by default an unsafe call to a capture. Whether it is one for
-/// a driver is unverified; PyTorch maps pages in captures.
-Needs of_pages() {
-  static const bool kSafe = [] {
-    const char* const text = std::getenv("WEIR_STANDIN_PAGES_IN_CAPTURES");
-    return text != nullptr && text[0] == '1';
-  }();
-  return kSafe ? Needs::kDriver : Needs::kDriverCanCapture;
-}
-
 /// Reserves addresses that cannot be accessed; at `fixed`, if given, inside a reservation.
 void* reserve(std::size_t bytes, void* fixed) {
   const int flags =
@@ -185,7 +175,7 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes) {
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long flags) {
-  return api("cuMemCreate", of_pages(), [&](Call& call) {
+  return api("cuMemCreate", Needs::kPages, [&](Call& call) {
     require(handle != nullptr && properties != nullptr && bytes != 0 && bytes % kPage == 0 &&
             flags == 0);
     require(properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
@@ -207,7 +197,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return api("cuMemRelease", of_pages(), [&](Call& call) {
+  return api("cuMemRelease", Needs::kPages, [&](Call& call) {
     --get_pages(call.driver, handle).references;
     drop_if_unused(call.driver, handle);
   });
@@ -241,7 +231,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-  return api("cuMemRetainAllocationHandle", of_pages(), [&](Call& call) {
+  return api("cuMemRetainAllocationHandle", Needs::kPages, [&](Call& call) {
     auto after = call.driver.mappings.upper_bound(reinterpret_cast<std::uintptr_t>(address));
     require(handle != nullptr && after != call.driver.mappings.begin());
     const auto& [start, mapping] = *std::prev(after);
@@ -253,7 +243,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 
 CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
-  return api("cuMemMap", of_pages(), [&](Call& call) {
+  return api("cuMemMap", Needs::kPages, [&](Call& call) {
     Pages& pages = get_pages(call.driver, handle);
     require(flags == 0 && offset == 0 && bytes == pages.bytes && pointer % kPage == 0 &&
             is_reserved(call.driver, pointer, bytes) && !is_mapped(call.driver, pointer, bytes));
@@ -267,7 +257,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
 }
 
 CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
-  return api("cuMemUnmap", of_pages(), [&](Call& call) {
+  return api("cuMemUnmap", Needs::kPages, [&](Call& call) {
     for (const std::uintptr_t start : mappings_of(call.driver, pointer, bytes)) {
       const Mapping mapping = call.driver.mappings.at(start);
       call.driver.mappings.erase(start);
@@ -281,7 +271,7 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
 
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc* access,
                         size_t count) {
-  return api("cuMemSetAccess", of_pages(), [&](Call& call) {
+  return api("cuMemSetAccess", Needs::kPages, [&](Call& call) {
     const std::vector<std::uintptr_t> whole = mappings_of(call.driver, pointer, bytes);
     require(access != nullptr && count != 0);
     int protection = PROT_NONE;

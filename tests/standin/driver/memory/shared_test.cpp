@@ -97,22 +97,14 @@ TEST_F(StandInIpc, IsNotOpenedByTheProcessThatMadeItAndOnlyIfMadeForThatByAnothe
 
 class StandInShared : public StandIn {
  protected:
-  /// Runs `test` in another process, with shareable device memory. Returns its exit code.
-  static int run_elsewhere(const std::string& test, weir::testing::Variables variables) {
-    variables.emplace("WEIR_STANDIN_SHAREABLE", "1");
+  /// Runs `test` in another process. Returns its exit code.
+  static int run_elsewhere(const std::string& test, const weir::testing::Variables& variables) {
     return weir::testing::run_this_program({"--gtest_filter=" + test}, variables);
   }
 };
 
-TEST_F(StandInShared, MemoryIsThatOfTheOtherProcess) {
-  // As a separate process, since only one started that way has shareable memory.
-  EXPECT_EQ(run_elsewhere("StandInSharedOwner.*", {}), 0);
-}
-
-class StandInSharedOwner : public StandInShared {};
-
-TEST_F(StandInSharedOwner, LetsAnotherProcessReadAndWrite) {
-  if (std::getenv("WEIR_STANDIN_SHAREABLE") == nullptr) GTEST_SKIP() << "run by the one above";
+TEST_F(StandInShared, AnotherProcessReadsAndWritesIt) {
+  weir_standin_set_shareable(1);
   unsigned char* const memory = make_memory(kBytes);
   const cudaEvent_t event = make_event(cudaEventInterprocess | cudaEventDisableTiming);
   ok(cudaMemsetAsync(memory, 7, kBytes, stream_));
