@@ -265,11 +265,11 @@ class WholeCalls(Scratch):
 
     def test_a_call_without_an_answer_ends(self):
         self.call(2, "--limit", "1", MISBEHAVE="info-waits")
-        self.assertRegex(self.said, "weir-gpu info took too long: stopped after 1 s\n$")
+        self.assertRegex(self.said, "weir-gpu info took too long: stopped after [01] s\n$")
 
     def test_a_call_in_which_all_hangs_ends_and_meets_nothing(self):
-        said = self.call(1, "--limit", "3", MISBEHAVE="steps-wait")
-        self.assertRegex(said, "NOT MET .*gpu passes: stopped at its limit of [1-3] s")
+        said = self.call(1, "--limit", "20", MISBEHAVE="steps-wait")
+        self.assertRegex(said, "NOT MET .*gpu passes: stopped at its limit of [0-9]+ s")
         self.assertRegex(said, "NOT MET .*above the barrier: stopped at its limit of 0 s")
         self.assertNotRegex(said, "(?m)^met")
 
@@ -349,10 +349,10 @@ class Programs(Scratch):
 
     def test_one_that_hangs_is_ended_at_its_limit_with_all_it_started_and_the_next_has_its_share(self):
         hangs = plan.Program("hangs", "torch", "made_up.py", (
-            plan.Setup("plain", environment={"MADE_UP": "hangs"}),), 1)  # fmt: skip
+            plan.Setup("plain", environment={"MADE_UP": "hangs"}),), 10)  # fmt: skip
         good = plan.Program("good", "torch", "made_up.py", (plan.Setup("plain"),), 1000)
         with self.running() as pipe:
-            entry = self.ran(wanted=[hangs, good], limit=1006)
+            entry = self.ran(wanted=[hangs, good], limit=1015)
             os.set_blocking(pipe.fileno(), True)
             self.assertEqual(pipe.read(), b"x\n", "it ran, and nothing of it does")
         self.assertTrue(entry["runs"][0]["stopped"])
