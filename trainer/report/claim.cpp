@@ -79,10 +79,13 @@ std::string of_throttled(const CompareSettings& settings, const Comparison& comp
 
 }  // namespace
 
+bool pairs_agree(const PolicyFigures& figures) noexcept {
+  constexpr double kWidest = 1.25;  // pairs of an idle machine differ by a seventh
+  return figures.ratio_high <= kWidest * figures.ratio_low;
+}
+
 bool tells_speed(const PolicyFigures& figures) noexcept {
-  constexpr double kWidest = 1.125;  // a tenth is what pairs of an idle machine differ by
-  return figures.runs >= kLeastPairs && figures.ratio > 0 &&
-         figures.ratio_high <= kWidest * figures.ratio_low;
+  return figures.runs >= kLeastPairs && figures.ratio > 0 && pairs_agree(figures);
 }
 
 std::string claim_of(const CompareSettings& settings, const Comparison& comparison,

@@ -8,8 +8,9 @@
 
 namespace weir {
 
-/// Whether a policy's pairs tell how fast it is: there are at least three, and the fastest is at
-/// most an eighth faster than the slowest. A barrier costs about as much, so more could hide it.
+/// Whether the fastest of a policy's pairs is at most a quarter faster than the slowest.
+[[nodiscard]] bool pairs_agree(const PolicyFigures& figures) noexcept;
+/// Whether a policy's pairs tell how fast it is: there are at least three, and they agree.
 [[nodiscard]] bool tells_speed(const PolicyFigures& figures) noexcept;
 
 /// Says how much memory throttled took beside unbounded run-ahead with enough memory, at which

@@ -111,7 +111,11 @@ class Columns {
     const PolicyFigures& reference = comparison_.reference;
     const std::string own =
         reference.runs == 0 ? "" : " (" + speed(reference.batches_per_second) + ")";
-    return "batches a second over the reference's" + own + ", median";
+    const bool all_agree = std::ranges::all_of(lines_, [&](const PolicyFigures& f) {
+      return f.runs == 0 || is_reference(f) || pairs_agree(f);
+    });
+    return "batches a second over the reference's" + own + ", median" +
+           (all_agree ? "" : "; unclear where the fastest pair has 1.25 times the slowest's");
   }
 
   void add_speed(ReportTable& table) const {
@@ -119,7 +123,8 @@ class Columns {
                     if (is_reference(f) && f.last.outcome == Outcome::kFinished) {
                       return std::string("1.000");
                     }
-                    return f.ratio > 0 ? format_number(f.ratio, 3) : "-";
+                    if (!(f.ratio > 0)) return std::string("-");
+                    return pairs_agree(f) ? format_number(f.ratio, 3) : "unclear";
                   }));
     table.numbers({"lowest to highest", "speed of the pairs"}, texts([&](const PolicyFigures& f) {
                     const bool known = f.ratio > 0 && !is_reference(f);

@@ -290,23 +290,33 @@ TEST(Report, TheClaimSaysWhatWasTheCaseOtherwise) {
 TEST(Report, TheClaimNamesNoSpeedWhereThePairsDifferTooMuchToTell) {
   Comparison comparison = claimed_comparison();
   comparison.policies[2].ratio_low = 0.9;
-  comparison.policies[2].ratio_high = 1.012;
-  EXPECT_THAT(claim(comparison), HasSubstr("times its speed (from 0.900 to 1.012), with"));
-  comparison.policies[2].ratio_high = 1.013;
+  comparison.policies[2].ratio_high = 1.12;
+  EXPECT_THAT(claim(comparison), HasSubstr("times its speed (from 0.900 to 1.120), with"));
+  comparison.policies[2].ratio_high = 1.13;
   EXPECT_THAT(claim(comparison),
-              HasSubstr(", at a speed that the pairs do not tell (from 0.900 to 1.013 times its "
+              HasSubstr(", at a speed that the pairs do not tell (from 0.900 to 1.130 times its "
                         "speed: the machine is busy, or the runs are short), with"));
 }
 
-TEST(Report, PairsTellASpeedIfThereAreThreeAndTheyDifferByAnEighthAtMost) {
+TEST(Report, ASpeedIsUnclearInTheTableWhereThePairsDifferTooMuch) {
+  Comparison comparison = made_up_comparison();
+  EXPECT_THAT(format_comparison({}, comparison), Not(HasSubstr("unclear")));
+  comparison.policies[3].ratio_high = 1.13;
+  const std::string text = format_comparison({}, comparison);
+  EXPECT_THAT(text, HasSubstr("unclear     0.900 to 1.130"));
+  EXPECT_THAT(text, HasSubstr("0.950     0.900 to 1.010"));
+  EXPECT_THAT(text, HasSubstr("median; unclear where"));
+}
+
+TEST(Report, PairsTellASpeedIfThereAreThreeAndTheyDifferByAQuarterAtMost) {
   PolicyFigures figures;
   figures.runs = 3;
   figures.ratio = figures.ratio_low = 0.5;
-  figures.ratio_high = 0.5625;
+  figures.ratio_high = 0.625;
   EXPECT_TRUE(tells_speed(figures));
-  figures.ratio_high = 0.563;
+  figures.ratio_high = 0.626;
   EXPECT_FALSE(tells_speed(figures));
-  figures.ratio_high = 0.5625;
+  figures.ratio_high = 0.625;
   figures.runs = 2;
   EXPECT_FALSE(tells_speed(figures));
   figures.runs = 3;
