@@ -22,7 +22,7 @@
 ///
 /// What depends on the step alone is computed in double and rounded once. Of the rest each
 /// operation is rounded to float, so every device gives the same bits. The largest difference from
-/// PyTorch's float results, and from double ones, is in tests/kernels/optimizer_vectors_test.cpp.
+/// PyTorch's float results, and from double ones, is in tests/kernels/optimizer_host_test.cpp.
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 //
 // Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3",
 // SC'11, https://doi.org/10.1145/2063384.2063405 (constants and rounds: section 3.3). The
-// known-answer vectors in tests/kernels/philox_test.cpp are those of Random123 (`kat_vectors`).
+// known-answer vectors in tests/kernels/parts_test.cpp are those of Random123 (`kat_vectors`).
 
 #include <cstdint>
 

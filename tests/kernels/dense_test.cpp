@@ -278,18 +278,8 @@ TEST_F(Dense, BackwardIsTheSlopeOfTheForwardPass) {
   dense_input_gradient(shape, dy.view(), Array<float>(in[1]).view(), found[0].span());
   dense_weight_gradient(shape, Array<float>(in[0]).view(), dy.view(), found[1].span());
   dense_bias_gradient(shape, dy.view(), found[2].span());
-  constexpr float kStep = 0x1p-10F;
   for (std::size_t f = 0; f < 3; ++f) {
-    const std::vector<float> gradient = found[f].values();
-    for (std::size_t i = 0; i < gradient.size(); ++i) {
-      const float before = in[f][i];
-      in[f][i] = before + kStep;
-      const double above = probe();
-      in[f][i] = before - kStep;
-      const double below = probe();
-      in[f][i] = before;
-      EXPECT_NEAR(gradient[i], (above - below) / (2.0 * static_cast<double>(kStep)), 5e-3);
-    }
+    weir::reference::expect_slopes(found[f].values(), in[f], probe, 5e-3);
   }
 }
 

@@ -2,6 +2,8 @@
 
 // References for the kernels: plain loops in double, and bounds on the difference of float.
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -60,6 +62,26 @@ struct Matrix {
   }
   result.error *= 1.01 * kUnitRoundoff * static_cast<double>(k + 1);
   return result;
+}
+
+/// Expects each slope to be the central difference of `scalar`, which is computed in double from
+/// `inputs`. So a mistake that a gradient and its formula have in common shows.
+template <typename Scalar>
+void expect_slopes(const std::vector<float>& slopes, std::vector<float>& inputs,
+                   const Scalar& scalar, double tolerance) {
+  constexpr float kStep = 0x1p-10F;
+  ASSERT_EQ(slopes.size(), inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const float before = inputs[i];
+    inputs[i] = before + kStep;
+    const double above = scalar();
+    const auto right = static_cast<double>(inputs[i]);
+    inputs[i] = before - kStep;
+    const double below = scalar();
+    const double width = right - static_cast<double>(inputs[i]);
+    inputs[i] = before;
+    EXPECT_NEAR(slopes[i], (above - below) / width, tolerance) << i;
+  }
 }
 
 }  // namespace weir::reference

@@ -165,36 +165,26 @@ TEST_F(CsrLayer, WeightGradientIsTheSlopeOfTheFloat64ForwardPassAndZeroElsewhere
   in.x = weir::reference::random_sparse({6, 9, 250}, 1);
   in.columns = by_columns(in.x);
   ASSERT_LT(in.columns.touched.size(), in.shape.k) << "some column should be untouched";
-  /// The sum of dy * (X W + b) in double: the scalar whose gradient the backward pass computes.
-  const auto probe = [&in](const std::vector<double>& w) {
+  const std::vector<float> dw = weight_gradient(in);
+  std::vector<float> whole(in.w.size());
+  for (std::size_t i = 0; i < dw.size(); ++i) {
+    whole[in.columns.touched[i / in.shape.n] * in.shape.n + i % in.shape.n] = dw[i];
+  }
+  // The sum of dy * (X W + b) in double: the scalar whose gradient the backward pass computes.
+  const auto probe = [&in] {
     double total = 0;
     for (std::size_t i = 0; i < in.dy.size(); ++i) {
       const std::size_t row = i / in.shape.n;
       auto y = static_cast<double>(in.b[i % in.shape.n]);
       for (std::uint32_t e = in.x.starts[row]; e < in.x.starts[row + 1]; ++e) {
-        y += static_cast<double>(in.x.values[e]) * w[in.x.indices[e] * in.shape.n + i % in.shape.n];
+        y += static_cast<double>(in.x.values[e]) *
+             static_cast<double>(in.w[in.x.indices[e] * in.shape.n + i % in.shape.n]);
       }
       total += y * static_cast<double>(in.dy[i]);
     }
     return total;
   };
-  const std::vector<float> dw = weight_gradient(in);
-  std::vector<double> whole(in.w.size());
-  for (std::size_t i = 0; i < dw.size(); ++i) {
-    whole[in.columns.touched[i / in.shape.n] * in.shape.n + i % in.shape.n] =
-        static_cast<double>(dw[i]);
-  }
-  std::vector<double> w(in.w.begin(), in.w.end());
-  constexpr double kStep = 0x1p-10;
-  for (std::size_t i = 0; i < w.size(); ++i) {
-    const double before = w[i];
-    w[i] = before + kStep;
-    const double above = probe(w);
-    w[i] = before - kStep;
-    const double below = probe(w);
-    w[i] = before;
-    EXPECT_NEAR(whole[i], (above - below) / (2 * kStep), 3e-6) << i;
-  }
+  weir::reference::expect_slopes(whole, in.w, probe, 3e-6);
 }
 
 TEST_F(CsrLayer, OfSizesThatDoNotFitIsRefusedAndNothingChanges) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what PyTorch's optimizers make of given gradients, for optimizer_vectors_test.cpp.
+"""Writes what PyTorch's optimizers make of given gradients, for optimizer_host_test.cpp.
 
     make_optimizer_vectors.py >optimizer.txt        needs torch; the CPU is enough
 
