@@ -30,7 +30,7 @@ void print(void* driver, Get get, const weir::preload::Hook& hook, const char* s
                           ? 7000
                           : hook.since;
   if (get(hook.base, &found, version, flags, nullptr) != CUDA_SUCCESS) found = nullptr;
-  std::printf("%s %s %s %s\n", std::string(weir::preload::to_string(hook.action)).c_str(), symbol,
+  std::printf("%s %s %s %s\n", std::string(weir::to_string(hook.action)).c_str(), symbol,
               whose(dlsym(driver, symbol)), whose(found));
 }
 
