@@ -126,6 +126,16 @@ target_precompile_headers(
   <variant>
   <vector>)
 
+# What calls CUDA is compiled by itself: of a library a program takes the objects that it needs, and one that
+# needs nothing of CUDA takes no runtime of CUDA.
+function(_weir_compile_apart target)
+  list(FILTER ARGN INCLUDE REGEX "_cuda\\.cpp$")
+  list(FILTER ARGN EXCLUDE REGEX "_without_cuda\\.cpp$")
+  if(ARGN)
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
 # A static library weir_NAME, with the alias weir::NAME. Its headers are included by their path from
 # the root: "allocator/pool.hpp". CUDA_SOURCES need a toolkit. A library without its own sources
 # gets them from rooms.
@@ -138,6 +148,7 @@ function(weir_library)
     set(ARG_CUDA_SOURCES)
   endif()
   add_library(${target} STATIC ${ARG_SOURCES} ${ARG_CUDA_SOURCES})
+  _weir_compile_apart(${target} ${ARG_SOURCES} ${ARG_CUDA_SOURCES})
   add_library(weir::${ARG_NAME} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME} POSITION_INDEPENDENT_CODE ON)
   _weir_configure(${target})
@@ -157,6 +168,7 @@ endfunction()
 function(weir_room library)
   cmake_parse_arguments(ARG "" "" "SOURCES;CUDA_SOURCES" ${ARGN})
   _weir_check_arguments("weir_room" ${library} "${ARG_SOURCES}${ARG_CUDA_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
+  _weir_compile_apart(weir_${library} ${ARG_SOURCES} ${ARG_CUDA_SOURCES})
   target_sources(weir_${library} PRIVATE ${ARG_SOURCES})
   if(WEIR_HAS_CUDA_TOOLKIT)
     target_sources(weir_${library} PRIVATE ${ARG_CUDA_SOURCES})

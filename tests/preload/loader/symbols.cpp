@@ -16,12 +16,8 @@ std::istringstream output_of(const std::string& program, const weir::testing::Wo
   return std::istringstream(end.out);
 }
 
-}  // namespace
-
-Names exported_by(const std::string& library) {
-  // Lines of a name, a letter for its kind, and its place. Kind A are names of versions.
-  auto lines =
-      output_of(WEIR_NM, {"-D", "--extern-only", "--defined-only", "--format=posix", library});
+// Lines of a name, a letter for its kind, and its place. Kind A are names of versions.
+Names names_in(std::istringstream lines) {
   Names names;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
@@ -30,6 +26,17 @@ Names exported_by(const std::string& library) {
     if (words >> name >> kind && kind != 'A') names.insert(name.substr(0, name.find('@')));
   }
   return names;
+}
+
+}  // namespace
+
+Names exported_by(const std::string& library) {
+  return names_in(
+      output_of(WEIR_NM, {"-D", "--extern-only", "--defined-only", "--format=posix", library}));
+}
+
+Names defined_in(const std::string& library) {
+  return names_in(output_of(WEIR_NM, {"--defined-only", "--format=posix", library}));
 }
 
 Names needed_by(const std::string& library) {

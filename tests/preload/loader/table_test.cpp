@@ -141,5 +141,12 @@ TEST(Hooks, NeedTheCLibraryAlone) {
   EXPECT_EQ(needed, Names{"libc.so.6"});
 }
 
+// The program has one of its own, of another version perhaps.
+TEST(Hooks, BringNoRuntimeOfCudas) {
+  const Names defined = defined_in(WEIR_SWAP_IN);
+  EXPECT_TRUE(defined.contains("cuMemAlloc_v2")) << "the names are not there to be seen";
+  EXPECT_FALSE(defined.contains("cudaMalloc"));
+}
+
 }  // namespace
 }  // namespace weir::preload
