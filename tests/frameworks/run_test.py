@@ -209,9 +209,10 @@ class Pure(unittest.TestCase):
     def test_a_runtime_exports_also_the_names_that_macros_make(self):
         header = """#define cudaGetThings cudaGetThings_v2
         #define cudaMove __CUDART_API_PTDS(cudaMove)
+        #define cudaWait __CUDART_API_PTSZ(cudaWait)
         extern __host__ cudaError_t CUDARTAPI cudaGetThings(int);"""
-        names = runtime.functions(header)
-        self.assertEqual(names, {"cudaGetThings", "cudaGetThings_v2", "cudaMove", "cudaMove_ptds", "cudaMove_ptsz"})
+        self.assertEqual(set(runtime.cuda_headers.functions(header, "CUDARTAPI")),
+                         {"cudaGetThings", "cudaGetThings_v2", "cudaMove", "cudaMove_ptds", "cudaWait", "cudaWait_ptsz"})
 
     def test_a_program_gets_nothing_that_was_set_for_frameworks_or_weir(self):
         os.environ["WEIR_BUDGET"] = os.environ["PYTORCH_ALLOC_CONF"] = "x"

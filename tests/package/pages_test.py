@@ -29,6 +29,7 @@ class Paths(unittest.TestCase):
 
     def test_a_path_that_no_clone_has_is_found(self):
         self.assertIn("in no clone either", self.faults(f"# T\n\n{SAID}\nSee `tools/gone`.\n")[0])
+        self.assertEqual(paths.faults_of("docs/results/1/a.md", f"# T\n\n{SAID}\n`tools/gone`\n", SOURCE, False), [])
 
     def test_a_command_for_users_says_where_it_is(self):
         block = "```sh manual\ntools/package\n```\n"

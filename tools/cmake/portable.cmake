@@ -27,6 +27,8 @@ endfunction()
 function(weir_static_runtime target)
   target_sources(${target} PRIVATE "${WEIR_SOURCE_DIR}/tools/program/arc4random.cpp"
                                    "${WEIR_SOURCE_DIR}/tools/program/find_object.cpp")
+  set_source_files_properties("${WEIR_SOURCE_DIR}/tools/program/arc4random.cpp" TARGET_DIRECTORY ${target}
+                              PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
 endfunction()
 
