@@ -128,17 +128,18 @@ class SoftmaxCrossEntropy : public weir::testing::KernelTest {
 };
 
 // A total errs by 1.5e-7 for its terms and 37 roundings for each pass of its sum, so its logarithm
-// by 7e-6; the mean adds another 37 for each pass.
+// by 4.6e-6 of two passes; the mean adds another 37 for each pass. The bounds are those of two
+// passes: the few shapes of three stay below them too.
 TEST_F(SoftmaxCrossEntropy, EqualsTheFloat64ReferenceAndHasTheCpusBits) {
   for (const LogitShape shape : kLogitShapes) {
     SCOPED_TRACE(weir::testing::sizes({shape.rows, shape.classes}));
     const std::vector<float> z = random_logits(shape);
     const std::vector<float> labels = random_labels(shape);
     const SoftmaxReference expected(shape, z, labels);
-    EXPECT_NEAR(loss_of(shape, z, labels), expected.loss, 1.5e-5 * (1 + expected.loss));
+    EXPECT_NEAR(loss_of(shape, z, labels), expected.loss, 1e-5 * (1 + expected.loss));
     const std::vector<float> dz = gradient_of(shape, z, labels, 1);
     for (std::size_t i = 0; i < dz.size(); ++i) {
-      ASSERT_NEAR(dz[i], expected.gradient[i], 7e-6 / static_cast<double>(shape.rows)) << i;
+      ASSERT_NEAR(dz[i], expected.gradient[i], 5e-6 / static_cast<double>(shape.rows)) << i;
     }
     expect_cpus_bits(shape, z, labels);
   }

@@ -123,7 +123,7 @@ TEST_F(CsrLayer, ForwardAddsTheEntriesInTheirOrderAndThenTheBias) {
     dense_forward(in.shape, Array<float>(dense_x).view(), Array<float>(in.w).view(),
                   Array<float>(in.b).view(), dense_y.span(), Activation::kRelu);
     expect_within(dense_y.values(), [&](std::size_t i) {
-      return Bounded{static_cast<double>(cut[i]), 2e-4};
+      return Bounded{static_cast<double>(cut[i]), 1e-5};
     });
   });
 }
