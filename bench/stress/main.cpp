@@ -37,7 +37,7 @@ std::string kept_pools() {
 }
 
 replay::UpstreamKind upstream_of(const std::string& text) {
-  const replay::UpstreamKind kind = parse_name<replay::UpstreamKind>("--upstream", text);
+  const auto kind = parse_name<replay::UpstreamKind>("--upstream", text);
   if (kind == replay::UpstreamKind::kCuda && peers_runtime() != nullptr) {
     refuse("--upstream", text, "simulated or host: this build has peers, which need the stand-in");
   }

@@ -114,7 +114,8 @@ void add_python(const Facts& facts, Findings& found) {
                 "run it by hand; it must be Python 3.8 or later");
   } else {
     std::string text = "Python " + python.version + " (" + python.executable + ")";
-    for (const auto& [package, version] : python.packages) text += ", " + package + " " + version;
+    for (const auto& [package, version] : python.packages)
+      text.append(", ").append(package).append(" ").append(version);
     found.ok(text);
   }
 }

@@ -89,7 +89,7 @@ void add_variables(const Facts& facts, Findings& found) {
       if (name == "WEIR_PUBLISH") found.breaks(Use::kLive);
       if (name.starts_with("WEIR_SHARE")) found.breaks(Use::kShare);
     } else {
-      found.ok(name + "=" + value);
+      found.ok(std::string(name).append("=").append(value));
     }
     found.about(name);
   }

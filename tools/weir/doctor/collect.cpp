@@ -139,13 +139,13 @@ std::optional<std::string> read_small(const std::string& path) {
 
 std::string last_line(const std::string& text) {
   constexpr std::string_view kBlanks = " \t\r";
-  const std::vector<std::string_view> lines = split(text, "\n");
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    const std::size_t begin = line->find_first_not_of(kBlanks);
+  std::string_view last;
+  for (const std::string_view line : split(text, "\n")) {
+    const std::size_t begin = line.find_first_not_of(kBlanks);
     if (begin == std::string_view::npos) continue;
-    return std::string(line->substr(begin, line->find_last_not_of(kBlanks) + 1 - begin));
+    last = line.substr(begin, line.find_last_not_of(kBlanks) + 1 - begin);
   }
-  return {};
+  return std::string(last);
 }
 
 Variables collect_variables(const char* const* environment) {
