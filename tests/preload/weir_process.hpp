@@ -25,12 +25,13 @@ namespace weir::testing {
 /// The file that FAKE_PROGRAM's summary is made of. The program has no library of ours in it, since
 /// with CUDA's runtime in it `weir run` would tell it nothing of frameworks.
 [[nodiscard]] inline std::string fake_summary() {
-  static const TemporaryDirectory folder;
-  static const bool is_written = [] {
-    write_file(folder.file("summary.json"), to_json(sample_summary()));
-    return true;
+  static const TemporaryDirectory kFolder;
+  static const std::string kFile = [] {
+    const std::string file = kFolder.file("summary.json");
+    write_file(file, to_json(sample_summary()));
+    return file;
   }();
-  return is_written ? folder.file("summary.json") : "";
+  return kFile;
 }
 
 /// The environment of every `weir run` of these tests; the test's own variables precede it.
