@@ -24,56 +24,57 @@ class TimelineOnDevice : public ::testing::Test {
     const Environment environment = process_environment();
     const auto places =
         timeline::cupti::cupti_places(environment, timeline::cupti::loaded_runtimes());
-    if (timeline::cupti::open_library(places, no_cupti_) == nullptr) return;
+    if (timeline::cupti::open_library(places, missing_cupti) == nullptr) return;
     timeline::RecordingOptions options;
     options.activity = timeline::make_cupti_source(environment);
-    refused_ = options.activity->start();
-    if (!refused_.empty()) return;
+    refusal = options.activity->start();
+    if (!refusal.empty()) return;
     options.environment = environment;
     const testing::TemporaryDirectory directory;
     timeline::TimelineSettings settings;
     settings.file = {timeline::parse_timeline_file("FILE", directory.file("run.pftrace")), "FILE"};
     timeline::Recorder* const recorder = timeline::begin_recording(settings, std::move(options));
     ASSERT_NE(recorder, nullptr);
-    launched_ = do_work(WorkSize::kMeasured);
+    launched = do_work(WorkSize::kMeasured);
     const timeline::RecordingResult result = recorder->finish();
     ASSERT_NE(result.file, "") << result.note;
     const timeline::Timeline read = timeline::read_timeline(result.file);
     ASSERT_FALSE(read.processes.empty());
-    faults_ = faults_of(read.processes.front(), launched_);
+    all_faults = faults_of(read.processes.front(), launched);
   }
   void SetUp() override {
-    if (!no_cupti_.empty()) RecordProperty("found", no_cupti_);
-    if (!no_cupti_.empty()) GTEST_SKIP() << no_cupti_;
-    ASSERT_EQ(refused_, "");
-    ASSERT_FALSE(launched_.empty());
+    if (!missing_cupti.empty()) RecordProperty("found", missing_cupti);
+    if (!missing_cupti.empty()) GTEST_SKIP() << missing_cupti;
+    ASSERT_EQ(refusal, "");
+    ASSERT_FALSE(launched.empty());
   }
   static void expect_none(const std::string& faults, const std::string& otherwise) {
     RecordProperty("found", faults.empty() ? otherwise : faults);
     EXPECT_EQ(faults, "");
   }
 
-  static inline std::string no_cupti_;
-  static inline std::string refused_;
-  static inline std::vector<Stretch> launched_;
-  static inline Faults faults_;
+  static inline std::string missing_cupti;
+  static inline std::string refusal;
+  static inline std::vector<Stretch> launched;
+  static inline Faults all_faults;
 };
 
 TEST_F(TimelineOnDevice, HasEveryKernelAndCopyOnce) {
   std::uint64_t operations = 0;
-  for (const Stretch& stretch : launched_) operations += stretch.operations;
-  expect_none(faults_.counts, std::to_string(operations) + " kernels and copies");
+  for (const Stretch& stretch : launched) operations += stretch.operations;
+  expect_none(all_faults.counts, std::to_string(operations) + " kernels and copies");
 }
 
 TEST_F(TimelineOnDevice, TimesAreThoseOfCudaEvents) {
   const auto timed =
-      std::ranges::count_if(launched_, [](const Stretch& one) { return one.is_timed; });
-  expect_none(faults_.times, std::to_string(timed) + " stretches within 2% of the events' times");
+      std::ranges::count_if(launched, [](const Stretch& one) { return one.is_timed; });
+  expect_none(all_faults.times,
+              std::to_string(timed) + " stretches within 2% of the events' times");
   EXPECT_GT(timed, 0);
 }
 
 TEST_F(TimelineOnDevice, JoinsEachToItsBatchInOrder) {
-  expect_none(faults_.places, "at most 1 ms outside the host's times");
+  expect_none(all_faults.places, "at most 1 ms outside the host's times");
 }
 
 }  // namespace
