@@ -242,6 +242,7 @@ void weir_standin_refuse_runtime(int code) {
     this_thread().last_result = CUDA_SUCCESS;
     return;
   }
+  if (is_forked()) return;  // the lock may be another thread's for ever
   Driver& the_driver = driver();
   const Lock lock(the_driver.mutex);
   if (code == CUDA_ERROR_NOT_READY || code == this_thread().last_result) return;
