@@ -67,7 +67,7 @@ struct Best {
   }
 };
 
-/// The same for every lane of a warp.
+/// Returns the best of all lanes of a warp to each lane.
 __device__ inline Best best_of_lanes(Best best) {
   for (unsigned half = kWarpLanes / 2; half > 0; half /= 2) {
     const float other = __shfl_xor_sync(kAllLanes, best.value, static_cast<int>(half));

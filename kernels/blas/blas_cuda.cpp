@@ -71,7 +71,7 @@ struct SwappedGemm {
   int b_stride;
 };
 
-/// What a product is made of, for cuBLAS.
+/// The types of a product in cuBLAS: of its factors, its result and its sums.
 struct Formats {
   cudaDataType factors;
   cudaDataType result;

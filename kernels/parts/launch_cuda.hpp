@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// What device code is made of: the only way to start a kernel, the number of its threads,
-/// operations of a warp, and kernels that treat each element alone.
+/// Starts kernels; no other code does. Also chooses the number of threads, and has operations of a
+/// warp and kernels that treat each element alone.
 ///
 /// Uses plain functions without nvcc's launch syntax, so that a host compiler can compile the same
 /// files against an emulated thread model. Such an emulation defines WEIR_LAUNCH_IS_EMULATED and
@@ -80,7 +80,7 @@ __device__ inline float fold_lanes(float value) {
   return value;
 }
 
-/// The same for every lane.
+/// Returns the sum of fold_lanes to each lane.
 __device__ inline float fold_lanes_to_all(float value) {
   return __shfl_sync(kAllLanes, fold_lanes(value), 0);
 }

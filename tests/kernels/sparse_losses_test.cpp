@@ -1,5 +1,5 @@
 // Losses and hits of sparse labels, also of a batch whose classes, or whose rows, several ranks
-// share.
+// share. One long file, because all cases compare with one reference, through one set of arrays.
 
 #include <algorithm>
 #include <array>

@@ -19,7 +19,7 @@ namespace {
 
 using Place = std::pair<std::uint64_t, std::uintptr_t>;
 
-/// A tree by size or age, the key of a block as it is set and read, and the children of a block.
+/// Adapts a tree to the typed tests: sets and reads a block's key, and returns a block's children.
 struct BySize {
   using Tree = SizeTree;
   static void set(Block& block, std::uint64_t key) { block.size = Bytes{key}; }

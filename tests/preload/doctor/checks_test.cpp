@@ -1,4 +1,5 @@
-// What follows from each fact.
+// Tests the finding of each check. One long file, because the checks are one table, and so are the
+// facts that each case changes.
 
 #include "tools/weir/doctor/checks.hpp"
 
