@@ -24,7 +24,7 @@ RANKS = (1, 2, 4, 8)
 
 
 def reduced(floats, ranks):
-    """Bytes that rank 0 sends in an all_reduce: trainer/ranks/traffic.hpp."""
+    """Bytes that rank 0 sends in an all_reduce: trainer/ranks/shards.hpp."""
     share = -(-floats // ranks)
     return 4 * (floats - share + (ranks - 1) * share)
 

@@ -16,9 +16,8 @@
 #include "bench/shared/table.hpp"
 #include "kernels/sparse/packed.hpp"
 #include "trainer/data/input_file.hpp"
-#include "trainer/sparse/batch_packer.hpp"
 #include "trainer/sparse/libsvm.hpp"
-#include "trainer/sparse/make_sparse.hpp"
+#include "trainer/sparse/sparse_reader.hpp"
 #include "trainer/sparse/sparse_set.hpp"
 #include "trainer/sparse/sparse_source.hpp"
 

@@ -1,16 +1,97 @@
 #include "trainer/checkpoint/checkpointer.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/base/time_after.hpp"
-#include "trainer/checkpoint/checkpoint_writer.hpp"
+#include "trainer/checkpoint/checksum.hpp"
 
 namespace weir {
 namespace {
+
+/// The file has the words as this machine has them.
+static_assert(std::endian::native == std::endian::little);
+
+/// Appends contents, and the checksum of all contents so far.
+class CheckedOutput {
+ public:
+  explicit CheckedOutput(OutputFile& file) : file_(file) {}
+
+  void append(std::span<const std::byte> bytes) {
+    checksum_.add(bytes);
+    file_.append({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  void append_checksum() {
+    const auto bytes = std::bit_cast<std::array<char, kChecksumBytes>>(checksum_.value());
+    file_.append({bytes.data(), bytes.size()});
+  }
+
+ private:
+  OutputFile& file_;
+  Checksum checksum_;
+};
+
+void write_contents(OutputFile& file, const CheckpointHeader& header, const ReadPiece& read) {
+  const std::string begin = encode_header(header);
+  std::vector<float> chunk(kChunkElements);
+  CheckedOutput output(file);
+  output.append(std::as_bytes(std::span(begin)));
+  output.append_checksum();
+  for (std::size_t i = 0; i < header.sections.size(); ++i) {
+    const std::size_t elements = elements_of(header.sections[i]);
+    for (std::size_t first = 0; first < elements; first += kChunkElements) {
+      const auto piece = std::span(chunk).first(std::min(kChunkElements, elements - first));
+      read(i, first, piece);
+      output.append(std::as_bytes(piece));
+      output.append_checksum();
+    }
+  }
+}
+
+/// Copies one tensor after another while there is room.
+class Copies {
+ public:
+  /// `kept` stays free of copies.
+  Copies(Scheduler& scheduler, Bytes kept) : scheduler_(scheduler), kept_(kept) {}
+
+  /// Whether so many bytes fit, as far as is known before they are rounded to blocks.
+  [[nodiscard]] bool fits(Bytes bytes) const {
+    const MemoryInfo memory = scheduler_.memory_info();
+    return memory.allocated + bytes + kept_ <= memory.total;
+  }
+
+  /// Returns a copy, or nothing.
+  [[nodiscard]] std::optional<Tensor> copy(const Tensor& tensor) const {
+    Tensor copy = scheduler_.empty(tensor.shape(), "checkpoint");
+    try {
+      // On the second stream it overlaps the next batch's work up to the first write of the tensor,
+      // which waits for it.
+      scheduler_.submit("checkpoint",
+                        {.reads = {tensor}, .writes = {copy}, .stream = StreamRole::kCompute2},
+                        [](Stream& stream, Inputs in, Outputs out) {
+                          stream.copy(out[0].data(), in[0].data(), {in[0].size_bytes()});
+                        });
+    } catch (const OutOfMemory&) {
+      return std::nullopt;  // no block is that large
+    }
+    if (!fits({})) return std::nullopt;  // its block was larger than it
+    return copy;
+  }
+
+ private:
+  Scheduler& scheduler_;
+  const Bytes kept_;
+};
 
 CheckpointHeader header_of(const CheckpointState& state) {
   CheckpointHeader header{.settings = state.settings,
@@ -21,6 +102,49 @@ CheckpointHeader header_of(const CheckpointState& state) {
 }
 
 }  // namespace
+
+void write_checkpoint(OutputFile& file, const CheckpointHeader& header, const ReadPiece& read) {
+  file.begin();
+  try {
+    write_contents(file, header, read);
+  } catch (...) {
+    file.discard();
+    throw;
+  }
+  file.commit();
+}
+
+std::vector<Section> sections_of(const std::vector<NamedTensor>& tensors) {
+  std::vector<Section> sections;
+  for (const auto& [name, tensor] : tensors) {
+    Section& section = sections.emplace_back(Section{name, {}});
+    const Shape& shape = tensor.shape();
+    for (std::size_t i = 0; i < shape.dimensions(); ++i) section.extents.push_back(shape[i]);
+  }
+  return sections;
+}
+
+Snapshot take_snapshot(Scheduler& scheduler, const std::vector<NamedTensor>& tensors,
+                       std::string_view beside) {
+  Snapshot snapshot{.tensors = {}, .held = tensors.size()};
+  for (const NamedTensor& named : tensors) snapshot.tensors.push_back(named.tensor);
+  const std::optional<Bytes> footprint = scheduler.expected_footprint(beside);
+  if (!footprint) return snapshot;
+  const Copies copies(scheduler, *footprint * 2);
+  Bytes all;
+  std::size_t first = tensors.size();
+  while (first > 0 && copies.fits(all + tensors[first - 1].tensor.shape().bytes())) {
+    all += tensors[--first].tensor.shape().bytes();
+  }
+  if (first == tensors.size()) return snapshot;
+  const Batch batch = scheduler.begin_batch("checkpoint", {.hint = all});
+  while (snapshot.held > first) {
+    std::optional<Tensor> copy = copies.copy(snapshot.tensors[snapshot.held - 1]);
+    if (!copy) break;
+    snapshot.tensors[--snapshot.held] = *std::move(copy);
+  }
+  return snapshot;
+}
 
 Checkpointer::Checkpointer(Scheduler& scheduler, CheckpointOptions options)
     : scheduler_(scheduler),
@@ -160,6 +284,15 @@ void Checkpointer::warn(const Job& job, const std::string& failure) const {
   }
   if (in_file) text += "; the file keeps that of batch " + std::to_string(*in_file);
   log(LogLevel::kWarn, text);
+}
+
+void resume(const CheckpointReader& file, Scheduler& scheduler, const CheckpointState& run) {
+  file.require(run.settings, sections_of(run.tensors));
+  file.read([&](std::size_t section, std::size_t first, std::span<const float> elements) {
+    const Tensor& tensor = run.tensors[section].tensor;
+    scheduler.write(tensor, first, borrowed(elements));
+    scheduler.wait(tensor);  // the next chunk is read to the same memory
+  });
 }
 
 }  // namespace weir

@@ -6,22 +6,71 @@
 // for that part.
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "allocator/base/condition.hpp"
 #include "allocator/base/mutex.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/tensor.hpp"
 #include "tools/program/output_file.hpp"
 #include "trainer/checkpoint/checkpoint_format.hpp"
-#include "trainer/checkpoint/checkpoint_schedule.hpp"
-#include "trainer/checkpoint/snapshot.hpp"
+#include "trainer/checkpoint/checkpoint_reader.hpp"
 
 namespace weir {
+
+/// Every so many batches, after so much time, or whichever comes first. Zero: not for this reason.
+struct CheckpointSchedule {
+  std::uint64_t batches = 0;
+  std::chrono::nanoseconds time{};
+};
+
+/// Returns whether a checkpoint is due `batches` whole batches and `time` after the last one was.
+[[nodiscard]] constexpr bool due(const CheckpointSchedule& schedule, std::uint64_t batches,
+                                 std::chrono::nanoseconds time) noexcept {
+  if (batches == 0) return false;  // nothing new
+  return (schedule.batches != 0 && batches >= schedule.batches) ||
+         (schedule.time.count() != 0 && time >= schedule.time);
+}
+
+/// Fills `out` with the elements of a section from `first` on. Called for all sections in order,
+/// and for each from its first element to its last.
+using ReadPiece = std::function<void(std::size_t section, std::size_t first, std::span<float> out)>;
+
+/// Replaces the file's contents by a checkpoint, holding one chunk (4 MiB) of it in memory. Throws
+/// what `read` throws, and UsageError if the file cannot be written; the old contents stay then.
+void write_checkpoint(OutputFile& file, const CheckpointHeader& header, const ReadPiece& read);
+
+/// A tensor by the name of its section.
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+/// Returns their sections.
+[[nodiscard]] std::vector<Section> sections_of(const std::vector<NamedTensor>& tensors);
+
+/// What a run's tensors hold now, whatever is submitted later.
+struct Snapshot {
+  /// In the order of the sections. The first `held` are the run's own, for whose copies there was
+  /// no room: nothing may be submitted that writes them before they are read.
+  std::vector<Tensor> tensors;
+  std::size_t held = 0;
+};
+
+/// Submits copies of the tensors within the device as one batch of the kind `checkpoint`, the last
+/// tensors first. Copies as many as leave room in the budget for two batches of the kind `beside`,
+/// so that the training never fails for them; none before the first such batch has ended. Waits for
+/// admission only. Call it with no batch open on this thread.
+[[nodiscard]] Snapshot take_snapshot(Scheduler& scheduler, const std::vector<NamedTensor>& tensors,
+                                     std::string_view beside);
 
 /// What a run is at the end of a batch.
 struct CheckpointState {
@@ -109,5 +158,10 @@ class Checkpointer {
   CheckpointStatistics statistics_ WEIR_GUARDED_BY(mutex_);
   std::thread thread_;
 };
+
+/// Refuses a file of other settings or tensors than those of `run`, then fills the run's tensors
+/// from it and waits until they are. Its position is the reader's: `number`, `text`. Throws
+/// UsageError for a damaged file; then the tensors hold parts of it, and the run must not go on.
+void resume(const CheckpointReader& file, Scheduler& scheduler, const CheckpointState& run);
 
 }  // namespace weir

@@ -32,4 +32,8 @@ void say_out_of_memory(const std::string& report);
 /// Prints to standard error if training diverged.
 void say_diverged(bool diverged);
 
+/// weir-train without `main`, shared by several programs: finds the subcommand, runs it and returns
+/// the exit code. Throws UsageError and whatever a run throws.
+int run_program(int argc, char** argv);
+
 }  // namespace weir

@@ -12,7 +12,6 @@
 #include "trainer/commands/command.hpp"
 #include "trainer/commands/flags.hpp"
 #include "trainer/compare/compare.hpp"
-#include "trainer/compare/compare_picture.hpp"
 #include "trainer/compare/compare_timelines.hpp"
 #include "trainer/report/report.hpp"
 #include "trainer/run/recording.hpp"

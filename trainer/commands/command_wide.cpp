@@ -16,7 +16,7 @@
 #include "trainer/commands/wide_processes.hpp"
 #include "trainer/report/wide_report.hpp"
 #include "trainer/run/recording.hpp"
-#include "trainer/sparse/make_sparse.hpp"
+#include "trainer/sparse/sparse_set.hpp"
 #include "trainer/wide/wide_agreement.hpp"
 #include "trainer/wide/wide_checkpoint.hpp"
 #include "trainer/wide/wide_train.hpp"

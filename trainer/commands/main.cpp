@@ -4,7 +4,7 @@
 
 #include "kernels/blas/blas.hpp"
 #include "tools/program/run_main.hpp"
-#include "trainer/commands/program.hpp"
+#include "trainer/commands/command.hpp"
 
 int main(int argc, char** argv) {
   return weir::run_main("weir-train", [&] {

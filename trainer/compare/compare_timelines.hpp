@@ -1,10 +1,11 @@
 #pragma once
 
-// Records one run of each policy and makes a page of it.
+// Records one run of each policy, and makes pages or a picture of them.
 
 #include <string>
 #include <vector>
 
+#include "tools/program/picture/plot.hpp"
 #include "trainer/compare/compare.hpp"
 
 namespace weir {
@@ -23,5 +24,22 @@ namespace weir {
 std::vector<std::string> record_policies(const CompareSettings& settings,
                                          const Setting<std::string>& folder,
                                          const CompareHooks& hooks);
+
+/// The memory that one run reserved over time, from its first allocation on.
+struct MemoryCurve {
+  std::string name;  ///< reference, or the policy's
+  std::vector<picture::Point> reserved;
+};
+
+/// Runs and records the reference and each policy once more, apart from the measured runs, in a
+/// temporary folder. The list ends early when stopped. Throws UsageError if nothing can be written.
+[[nodiscard]] std::vector<MemoryCurve> record_curves(const CompareSettings& settings,
+                                                     const CompareHooks& hooks);
+
+/// Draws the curves as SVG, with the figures of the measured runs in their keys: all of them up to
+/// the highest peak, and below it the policies up to the budget.
+[[nodiscard]] std::string comparison_svg(const CompareSettings& settings,
+                                         const Comparison& comparison,
+                                         const std::vector<MemoryCurve>& curves);
 
 }  // namespace weir

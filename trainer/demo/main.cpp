@@ -13,7 +13,6 @@
 #include "tools/program/standard_streams.hpp"
 #include "tools/program/table.hpp"
 #include "trainer/compare/compare.hpp"
-#include "trainer/report/claim.hpp"
 #include "trainer/report/report.hpp"
 #include "trainer/run/device_choice.hpp"
 

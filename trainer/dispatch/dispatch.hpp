@@ -1,21 +1,126 @@
 #pragma once
 
-// Repeats the small experiments of the chapter on asynchronous computation in Dive into Deep
-// Learning (d2l.ai) on the real scheduler: y = x + 1 many times, with one wait each or one in all,
-// beside the prediction; and a matrix product, timed at its return and its end.
+// y = x + 1 on its own device: the stages of one operation, and many with one wait each or one in
+// all.
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "allocator/base/setting.hpp"
-#include "trainer/dispatch/dispatch_addition.hpp"
-#include "trainer/dispatch/dispatch_product.hpp"
+#include "allocator/pool.hpp"
+#include "scheduler/device/device.hpp"
+#include "scheduler/scheduler.hpp"
+#include "trainer/dispatch/dispatch_model.hpp"
 
 namespace weir {
+
+/// Which operations to run, and how slow the frontend is.
+struct DispatchCase {
+  std::uint64_t elements = 1;            ///< of x and y each
+  std::chrono::microseconds frontend{};  ///< time the frontend computes before each call
+};
+
+/// One round, in seconds. Separate runs measure the stages.
+struct DispatchRound {
+  Stages stages{};
+  double each = 0;    ///< all operations, one wait each
+  double once = 0;    ///< all operations, one wait in all
+  double issued = 0;  ///< the part of `once` until the last call returned
+};
+
+/// Every operation writes the same y, so that the measured time has no allocation or free. The
+/// policy is `unbounded`: no batch here could be held back.
+class Addition {
+ public:
+  /// Opens the device. Throws OutOfMemory if it cannot hold x and y. A stop request skips queued
+  /// work.
+  Addition(const std::string& device, const DispatchCase& what, std::stop_token stop = {});
+
+  /// Measures one round. Returns nullopt if it was stopped.
+  [[nodiscard]] std::optional<DispatchRound> round(std::uint64_t operations);
+  /// Returns the contents of y.
+  [[nodiscard]] std::vector<float> result() { return scheduler_.read(y_); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// The device's position on its own clocks.
+  struct Mark {
+    Clock::time_point time;
+    std::chrono::nanoseconds busy{};
+  };
+  class Gate;
+  struct RoundTrips {
+    double whole = 0;  ///< submit and wait
+    double call = 0;   ///< the part in the call, which wakes the device
+    std::uint64_t count = 0;
+  };
+
+  void work_in_frontend() const;
+  void issue();
+  void mark(Mark& mark);
+  [[nodiscard]] bool stopped() const { return stop_.stop_requested(); }
+  /// Measures t1, t2 and the device's part, on operations that queue up before the device may
+  /// start.
+  void measure_queued(std::uint64_t operations, Stages& stages);
+  void measure_round_trips(std::uint64_t count, RoundTrips& trips);
+  [[nodiscard]] double run_each(std::uint64_t operations);
+  void run_once(std::uint64_t operations, DispatchRound& round);
+
+  const DispatchCase what_;
+  const std::stop_token stop_;
+  Mark begin_;  // the device writes it, so it outlives the device
+  Mark end_;
+  Device device_;
+  Pool pool_;
+  Scheduler scheduler_;
+  Tensor x_;
+  Tensor y_;
+};
+
+/// One round, in seconds.
+struct ProductRound {
+  double returned = 0;        ///< one call, without a wait
+  double completed = 0;       ///< the same call, until the product is ready
+  double many_returned = 0;   ///< kMany calls
+  double many_completed = 0;  ///< the same calls plus one wait
+};
+
+/// Computes b = a * a with square matrices on its own device.
+class Product {
+ public:
+  static constexpr int kMany = 10;
+
+  /// Opens the device, sets the BLAS to one thread and computes once. Throws OutOfMemory if the
+  /// device cannot hold both matrices. A stop request skips queued work.
+  Product(const std::string& device, std::uint64_t rows, std::stop_token stop = {});
+
+  /// Measures one round. Returns nullopt if it was stopped.
+  [[nodiscard]] std::optional<ProductRound> round();
+
+ private:
+  /// Seconds until `calls` calls returned, and until the product is ready.
+  struct Times {
+    double returned = 0;
+    double completed = 0;
+  };
+  [[nodiscard]] Times run(int calls);
+  void issue();
+
+  const std::uint64_t rows_;
+  const std::stop_token stop_;
+  Device device_;
+  Pool pool_;
+  Scheduler scheduler_;
+  Tensor a_;
+  Tensor b_;
+};
 
 struct DispatchSettings {
   Setting<std::string> device = Setting<std::string>::by_default("cpu");

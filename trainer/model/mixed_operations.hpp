@@ -14,7 +14,7 @@ namespace weir {
 /// A matrix that is multiplied, and its copy in 16 bits if the precision has them.
 struct Factor {
   Tensor values;
-  Tensor words;  ///< see half_words.hpp; empty for factors of 32 bits
+  Tensor words;  ///< see half_words; empty for factors of 32 bits
 };
 
 class MixedOperations {
@@ -47,6 +47,11 @@ class MixedOperations {
 
  private:
   [[nodiscard]] Tensor empty_words(const Tensor& values, std::string_view label);
+  /// Submits `product(maths, stream, format, in, out, scratch)`, with the precision or, of 16 bits,
+  /// the kind of words as its format.
+  template <typename Product>
+  void submit_product(std::string_view name, const Uses& uses, Product product,
+                      CallSite where = CallSite::here());
 
   Operations& operations_;
   const Precision precision_;

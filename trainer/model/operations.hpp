@@ -1,9 +1,13 @@
 #pragma once
 
 // The maths of a model as operations on a scheduler: every method submits and returns without
-// waiting. See maths.hpp for what each operation computes. One thread at a time.
+// waiting. See maths.inc for what each operation computes. One thread at a time.
 
+#include <array>
+#include <cstddef>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "scheduler/scheduler.hpp"
 #include "scheduler/tensor.hpp"
@@ -11,6 +15,9 @@
 #include "trainer/model/submitter.hpp"
 
 namespace weir {
+
+/// A workspace, or empty.
+using Scratch = std::span<float>;
 
 class Operations {
  public:
@@ -22,9 +29,37 @@ class Operations {
   [[nodiscard]] Scheduler& scheduler() const noexcept { return submitter_.scheduler(); }
   /// Where its operations go; more operations on the same tensors are submitted there too.
   [[nodiscard]] Submitter& submitter() noexcept { return submitter_; }
-  [[nodiscard]] Maths& maths() const noexcept { return maths_; }
-  /// Empty if the maths needs none.
-  [[nodiscard]] const Tensor& workspace() const noexcept { return workspace_; }
+
+  /// As Submitter::empty.
+  [[nodiscard]] Tensor empty(const Shape& shape, std::string_view label) const {
+    return submitter_.empty(shape, label);
+  }
+  /// Submits `work(maths, stream, in, out)`, which enqueues functions of the maths.
+  template <typename Work>
+  void submit(std::string_view name, const Uses& uses, Work work, Constants constants = {},
+              CallSite where = CallSite::here()) {
+    submitter_.submit(
+        name, uses,
+        [maths = &maths_, work](Stream& s, Inputs in, Outputs out) { work(*maths, s, in, out); },
+        constants, where);
+  }
+  /// The same for functions that need a workspace: `work(maths, stream, in, out, workspace)`. It
+  /// writes at most kMostWrites tensors.
+  template <typename Work>
+  void submit_scratch(std::string_view name, const Uses& uses, Work work, Constants constants = {},
+                      CallSite where = CallSite::here()) {
+    std::array<Tensor, kMostWrites + 1> writes;
+    std::size_t own = 0;
+    for (const Tensor& tensor : uses.writes) writes.at(own++) = tensor;
+    if (workspace_) writes.at(own) = workspace_;
+    const auto all = std::span<const Tensor>(writes).first(own + (workspace_ ? 1 : 0));
+    submitter_.submit(
+        name, {.reads = uses.reads, .writes = all, .stream = uses.stream},
+        [maths = &maths_, own, work](Stream& s, Inputs in, Outputs out) {
+          work(*maths, s, in, out, out.size() > own ? out[own] : Scratch());
+        },
+        constants, where);
+  }
 
   /// Returns a new tensor filled with `value`.
   [[nodiscard]] Tensor filled(const Shape& shape, float value, std::string_view label,
@@ -70,6 +105,8 @@ class Operations {
                           float momentum);
 
  private:
+  static constexpr std::size_t kMostWrites = 3;
+
   Submitter submitter_;
   Maths& maths_;
   Tensor workspace_;  ///< empty if the maths needs none

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/model/half_words.hpp"
+#include "trainer/model/maths.hpp"
 
 namespace weir {
 namespace {
@@ -75,28 +75,25 @@ Parameter OptimizerOperations::parameter(std::string name, Tensor value) {
 }
 
 void OptimizerOperations::begin() {
-  operations_.submitter().submit(
-      "begin step", {.reads = {state_}, .writes = {state_}},
-      [maths = &operations_.maths(), options = options_](Stream& s, Inputs, Outputs out) {
-        maths->begin_step(s, options, out[0]);
-      });
+  operations_.submit("begin step", {.reads = {state_}, .writes = {state_}},
+                     [options = options_](Maths& m, Stream& s, Inputs, Outputs out) {
+                       m.begin_step(s, options, out[0]);
+                     });
 }
 
 void OptimizerOperations::end() {
-  operations_.submitter().submit(
-      "end step", {.reads = {state_}, .writes = {state_}},
-      [maths = &operations_.maths(), scaling = scaling_](Stream& s, Inputs, Outputs out) {
-        maths->end_step(s, scaling, out[0]);
-      });
+  operations_.submit("end step", {.reads = {state_}, .writes = {state_}},
+                     [scaling = scaling_](Maths& m, Stream& s, Inputs, Outputs out) {
+                       m.end_step(s, scaling, out[0]);
+                     });
 }
 
 void OptimizerOperations::update(const Parameter& parameter, const Tensor& gradient) {
   const Written written(parameter);
-  operations_.submitter().submit(
+  operations_.submit(
       "update", {.reads = written.after({gradient, state_}), .writes = written.tensors()},
-      [maths = &operations_.maths(), options = options_, views = written.views()](
-          Stream& s, Inputs in, Outputs out) {
-        maths->update(s, options, views.of(out), in[0], in[1]);
+      [options = options_, views = written.views()](Maths& m, Stream& s, Inputs in, Outputs out) {
+        m.update(s, options, views.of(out), in[0], in[1]);
       });
 }
 
@@ -104,13 +101,13 @@ void OptimizerOperations::update_rows(const Parameter& parameter, const PackedTe
                                       const Tensor& dy, UpdatedRows rows) {
   const Written written(parameter);
   const DenseShape shape{.m = batch.sizes.rows, .k = batch.widths.columns, .n = dy.shape()[1]};
-  operations_.submitter().submit(
+  operations_.submit(
       "update rows",
       {.reads = written.after({dy, state_, batch.words}), .writes = written.tensors()},
-      [maths = &operations_.maths(), options = options_, views = written.views(),
-       sizes = batch.sizes, shape, rows](Stream& s, Inputs in, Outputs out) {
+      [options = options_, views = written.views(), sizes = batch.sizes, shape, rows](
+          Maths& m, Stream& s, Inputs in, Outputs out) {
         const SparseBatch x = unpack(in[2], sizes, {.columns = shape.k, .classes = 0});
-        maths->update_rows(s, options, views.of(out), shape, x.columns, in[0], in[1], rows);
+        m.update_rows(s, options, views.of(out), shape, x.columns, in[0], in[1], rows);
       },
       {static_cast<double>(batch.sizes.rows), static_cast<double>(batch.sizes.entries),
        static_cast<double>(batch.sizes.touched), static_cast<double>(batch.sizes.labels)});

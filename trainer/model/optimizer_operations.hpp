@@ -22,7 +22,7 @@ struct Parameter {
   Tensor value;
   Tensor first{};                   ///< the first moment, as large as `value`
   Tensor second{};                  ///< the second
-  Tensor words{};                   ///< a copy of `value` in 16 bits; see half_words.hpp
+  Tensor words{};                   ///< a copy of `value` in 16 bits; see half_words
   HalfKind kind = HalfKind::kBf16;  ///< of `words`
 };
 

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "kernels/sparse/losses.hpp"
-#include "trainer/model/operation_writes.hpp"
 
 namespace weir {
 namespace {
@@ -29,18 +27,35 @@ PackedTensor labels_of(const PackedTensor& batch) {
 
 }  // namespace
 
+template <typename Work>
+void SparseOperations::submit(std::string_view name, const PackedTensor& batch, const Uses& uses,
+                              Work work, CallSite where) {
+  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
+  operations_.submit_scratch(
+      name, uses,
+      [sizes = batch.sizes, widths = batch.widths, work](Maths& m, Stream& s, Inputs in,
+                                                         Outputs out, Scratch scratch) {
+        work(m, s, unpack(in[0], sizes, widths).labels, in, out, scratch);
+      },
+      {rows, entries, touched, labels}, where);
+}
+
+Tensor SparseOperations::empty_rows(const PackedTensor& batch, std::size_t width,
+                                    std::string_view label) {
+  return operations_.empty({batch.sizes.own_rows(), width}, label);
+}
+
 Tensor SparseOperations::layer(const PackedTensor& batch, const Tensor& w, const Tensor& b,
                                Activation activation) {
-  Submitter& submitter = operations_.submitter();
-  Tensor y = submitter.empty({batch.sizes.own_rows(), w.shape()[1]}, "activations");
+  Tensor y = empty_rows(batch, w.shape()[1], "activations");
   const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
-  submitter.submit("sparse layer", {.reads = {batch.words, w, b}, .writes = {y}},
-                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths,
-                    activation](Stream& s, Inputs in, Outputs out) {
-                     const SparseBatch x = unpack(in[0], sizes, widths);
-                     maths->csr_forward(s, x.rows, in[1], in[2], out[0], activation);
-                   },
-                   {rows, entries, touched, labels});
+  operations_.submit("sparse layer", {.reads = {batch.words, w, b}, .writes = {y}},
+                     [sizes = batch.sizes, widths = batch.widths, activation](
+                         Maths& m, Stream& s, Inputs in, Outputs out) {
+                       const SparseBatch x = unpack(in[0], sizes, widths);
+                       m.csr_forward(s, x.rows, in[1], in[2], out[0], activation);
+                     },
+                     {rows, entries, touched, labels});
   return y;
 }
 
@@ -51,49 +66,34 @@ Tensor SparseOperations::loss_and_gradient(SparseLoss kind, const Tensor& logits
 }
 
 Tensor SparseOperations::softmax(const Tensor& logits, const PackedTensor& batch) {
-  Submitter& submitter = operations_.submitter();
-  Tensor loss = submitter.empty({1}, "loss");
-  const Tensor statistics =
-      submitter.empty({batch.sizes.own_rows(), kSoftmaxStatistics}, "softmax statistics");
-  std::vector<Tensor> writes{logits, loss, statistics};
-  if (operations_.workspace()) writes.push_back(operations_.workspace());
-  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
-  submitter.submit("softmax loss", {.reads = {batch.words, logits}, .writes = writes},
-                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
-                       Stream& s, Inputs in, Outputs out) {
-                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
-                     maths->softmax_statistics(s, y, out[0], out[2], workspace_behind(3, out));
-                     maths->softmax_loss(s, y, out[2], out[1], workspace_behind(3, out));
-                     maths->softmax_gradient(s, y, out[0], out[2], out[0]);
-                   },
-                   {rows, entries, touched, labels});
+  Tensor loss = operations_.empty({1}, "loss");
+  const Tensor statistics = empty_rows(batch, kSoftmaxStatistics, "softmax statistics");
+  submit("softmax loss", batch,
+         {.reads = {batch.words, logits}, .writes = {logits, loss, statistics}},
+         [](Maths& m, Stream& s, const SparseLabels& y, Inputs, Outputs out, Scratch scratch) {
+           m.softmax_statistics(s, y, out[0], out[2], scratch);
+           m.softmax_loss(s, y, out[2], out[1], scratch);
+           m.softmax_gradient(s, y, out[0], out[2], out[0]);
+         });
   return loss;
 }
 
 Tensor SparseOperations::logistic(const Tensor& logits, const PackedTensor& batch) {
-  Submitter& submitter = operations_.submitter();
-  Tensor loss = submitter.empty({1}, "loss");
-  const OperationWrites writes(operations_.workspace(), logits, loss);
-  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
-  submitter.submit("logistic loss", {.reads = {batch.words, logits}, .writes = writes.list()},
-                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
-                       Stream& s, Inputs in, Outputs out) {
-                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
-                     maths->logistic_loss_and_gradient(s, y, out[0], out[1], out[0],
-                                                       workspace_behind(2, out));
-                   },
-                   {rows, entries, touched, labels});
+  Tensor loss = operations_.empty({1}, "loss");
+  submit("logistic loss", batch, {.reads = {batch.words, logits}, .writes = {logits, loss}},
+         [](Maths& m, Stream& s, const SparseLabels& y, Inputs, Outputs out, Scratch scratch) {
+           m.logistic_loss_and_gradient(s, y, out[0], out[1], out[0], scratch);
+         });
   return loss;
 }
 
 Tensor SparseOperations::labels_alone(const PackedTensor& batch) {
-  Submitter& submitter = operations_.submitter();
   const PackedSizes alone = label_sizes(batch.sizes);
-  Tensor labels = submitter.empty({packed_words(alone)}, "labels");
+  Tensor labels = operations_.empty({packed_words(alone)}, "labels");
   const auto [rows, entries, touched, count] = numbers_of(batch.sizes);
-  submitter.submit(
+  operations_.submit(
       "labels", {.reads = {batch.words}, .writes = {labels}},
-      [sizes = batch.sizes, alone, widths = batch.widths](Stream&, Inputs in, Outputs out) {
+      [sizes = batch.sizes, alone, widths = batch.widths](Maths&, Stream&, Inputs in, Outputs out) {
         const SparseLabels from = unpack(in[0], sizes, widths).labels;
         const SparseBatchParts to = parts_of(out[0], alone);
         std::ranges::fill(out[0], 0.0F);  // the starts of no entries
@@ -106,82 +106,54 @@ Tensor SparseOperations::labels_alone(const PackedTensor& batch) {
 
 Tensor SparseOperations::hits(const Tensor& logits, const PackedTensor& batch) {
   const PackedTensor packed = labels_of(batch);
-  Submitter& submitter = operations_.submitter();
-  Tensor hits = submitter.empty({1}, "hits");
-  const OperationWrites writes(operations_.workspace(), hits);
-  const auto [rows, entries, touched, labels] = numbers_of(packed.sizes);
-  submitter.submit("count hits", {.reads = {packed.words, logits}, .writes = writes.list()},
-                   [maths = &operations_.maths(), sizes = packed.sizes, widths = packed.widths](
-                       Stream& s, Inputs in, Outputs out) {
-                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
-                     maths->count_hits(s, y, in[1], out[0], workspace_behind(1, out));
-                   },
-                   {rows, entries, touched, labels});
+  Tensor hits = operations_.empty({1}, "hits");
+  submit("count hits", packed, {.reads = {packed.words, logits}, .writes = {hits}},
+         [](Maths& m, Stream& s, const SparseLabels& y, Inputs in, Outputs out, Scratch scratch) {
+           m.count_hits(s, y, in[1], out[0], scratch);
+         });
   return hits;
 }
 
 Tensor SparseOperations::softmax_statistics(const Tensor& logits, const PackedTensor& batch) {
-  Submitter& submitter = operations_.submitter();
-  Tensor statistics =
-      submitter.empty({batch.sizes.own_rows(), kSoftmaxStatistics}, "softmax statistics");
-  const OperationWrites writes(operations_.workspace(), statistics);
-  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
-  submitter.submit("softmax statistics", {.reads = {batch.words, logits}, .writes = writes.list()},
-                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
-                       Stream& s, Inputs in, Outputs out) {
-                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
-                     maths->softmax_statistics(s, y, in[1], out[0], workspace_behind(1, out));
-                   },
-                   {rows, entries, touched, labels});
+  Tensor statistics = empty_rows(batch, kSoftmaxStatistics, "softmax statistics");
+  submit("softmax statistics", batch, {.reads = {batch.words, logits}, .writes = {statistics}},
+         [](Maths& m, Stream& s, const SparseLabels& y, Inputs in, Outputs out, Scratch scratch) {
+           m.softmax_statistics(s, y, in[1], out[0], scratch);
+         });
   return statistics;
 }
 
 Tensor SparseOperations::softmax_of_parts(const Tensor& statistics, const Tensor& logits,
                                           const PackedTensor& batch) {
-  Submitter& submitter = operations_.submitter();
-  Tensor loss = submitter.empty({1}, "loss");
-  const Tensor merged =
-      submitter.empty({batch.sizes.own_rows(), kSoftmaxStatistics}, "softmax statistics");
-  std::vector<Tensor> writes{logits, loss, merged};
-  if (operations_.workspace()) writes.push_back(operations_.workspace());
-  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
-  submitter.submit("softmax loss", {.reads = {batch.words, logits, statistics}, .writes = writes},
-                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
-                       Stream& s, Inputs in, Outputs out) {
-                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
-                     maths->merge_softmax_statistics(s, in[2], out[2]);
-                     maths->softmax_loss(s, y, out[2], out[1], workspace_behind(3, out));
-                     maths->softmax_gradient(s, y, out[0], out[2], out[0]);
-                   },
-                   {rows, entries, touched, labels});
+  Tensor loss = operations_.empty({1}, "loss");
+  const Tensor merged = empty_rows(batch, kSoftmaxStatistics, "softmax statistics");
+  submit("softmax loss", batch,
+         {.reads = {batch.words, logits, statistics}, .writes = {logits, loss, merged}},
+         [](Maths& m, Stream& s, const SparseLabels& y, Inputs in, Outputs out, Scratch scratch) {
+           m.merge_softmax_statistics(s, in[2], out[2]);
+           m.softmax_loss(s, y, out[2], out[1], scratch);
+           m.softmax_gradient(s, y, out[0], out[2], out[0]);
+         });
   return loss;
 }
 
 Tensor SparseOperations::top_logits(const Tensor& logits, const PackedTensor& batch) {
-  Submitter& submitter = operations_.submitter();
-  Tensor tops = submitter.empty({batch.sizes.own_rows(), kTopLogit}, "largest logits");
-  const OperationWrites writes(operations_.workspace(), tops);
-  const auto [rows, entries, touched, labels] = numbers_of(batch.sizes);
-  submitter.submit("largest logits", {.reads = {batch.words, logits}, .writes = writes.list()},
-                   [maths = &operations_.maths(), sizes = batch.sizes, widths = batch.widths](
-                       Stream& s, Inputs in, Outputs out) {
-                     const SparseLabels y = unpack(in[0], sizes, widths).labels;
-                     maths->top_logits(s, y, in[1], out[0], workspace_behind(1, out));
-                   },
-                   {rows, entries, touched, labels});
+  Tensor tops = empty_rows(batch, kTopLogit, "largest logits");
+  submit("largest logits", batch, {.reads = {batch.words, logits}, .writes = {tops}},
+         [](Maths& m, Stream& s, const SparseLabels& y, Inputs in, Outputs out, Scratch scratch) {
+           m.top_logits(s, y, in[1], out[0], scratch);
+         });
   return tops;
 }
 
 Tensor SparseOperations::hits_of_parts(const Tensor& tops, const PackedTensor& batch) {
-  Submitter& submitter = operations_.submitter();
-  Tensor hits = submitter.empty({1}, "hits");
-  const OperationWrites writes(operations_.workspace(), hits);
-  submitter.submit("count hits", {.reads = {tops}, .writes = writes.list()},
-                   [maths = &operations_.maths(), rows = batch.sizes.own_rows()](
-                       Stream& s, Inputs in, Outputs out) {
-                     maths->merge_hits(s, in[0], rows, out[0], workspace_behind(1, out));
-                   },
-                   {static_cast<double>(batch.sizes.own_rows())});
+  Tensor hits = operations_.empty({1}, "hits");
+  operations_.submit_scratch("count hits", {.reads = {tops}, .writes = {hits}},
+                             [rows = batch.sizes.own_rows()](Maths& m, Stream& s, Inputs in,
+                                                             Outputs out, Scratch scratch) {
+                               m.merge_hits(s, in[0], rows, out[0], scratch);
+                             },
+                             {static_cast<double>(batch.sizes.own_rows())});
   return hits;
 }
 

@@ -55,6 +55,13 @@ class SparseOperations {
   [[nodiscard]] Tensor hits_of_parts(const Tensor& tops, const PackedTensor& batch);
 
  private:
+  /// Submits `work(maths, stream, labels, in, out, scratch)`, whose first input is the batch.
+  template <typename Work>
+  void submit(std::string_view name, const PackedTensor& batch, const Uses& uses, Work work,
+              CallSite where = CallSite::here());
+  /// Returns a tensor [this rank's rows × width].
+  [[nodiscard]] Tensor empty_rows(const PackedTensor& batch, std::size_t width,
+                                  std::string_view label);
   [[nodiscard]] Tensor softmax(const Tensor& logits, const PackedTensor& batch);
   [[nodiscard]] Tensor logistic(const Tensor& logits, const PackedTensor& batch);
 

@@ -5,7 +5,7 @@
 /// the same order, must be made on every rank; a rank makes one call at a time. So submit all
 /// operations that call this to one stream: `kRanksStream`.
 ///
-/// Bytes that one rank sends for a call, of R ranks. Functions: traffic.hpp.
+/// Bytes that one rank sends for a call, of R ranks. Functions: shards.hpp.
 /// @verbatim
 ///   all_reduce of n floats    4 (n − s + (R − 1) s), s: this rank's share, n R⁻¹ rounded
 ///   all_gather of n floats    4 n (R − 1)

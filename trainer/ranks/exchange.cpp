@@ -5,8 +5,8 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
-#include "trainer/ranks/seconds.hpp"
 #include "trainer/ranks/shards.hpp"
+#include "trainer/ranks/transport.hpp"
 
 namespace weir {
 namespace {

@@ -2,7 +2,7 @@
 
 /// @file
 /// The collective calls in host memory, made of messages, in an order that depends on nothing but
-/// sizes and ranks. Formulas for the bytes: traffic.hpp.
+/// sizes and ranks. Formulas for the bytes: shards.hpp.
 
 #include <atomic>
 #include <chrono>

@@ -12,7 +12,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/time_after.hpp"
-#include "trainer/ranks/seconds.hpp"
+#include "trainer/ranks/transport.hpp"
 
 namespace weir {
 namespace {

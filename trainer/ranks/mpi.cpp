@@ -1,5 +1,3 @@
-#include "trainer/ranks/mpi.hpp"
-
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <string>
 
 #include "allocator/base/error.hpp"
+#include "trainer/ranks/transport.hpp"
 
 namespace weir {
 namespace {

@@ -23,7 +23,7 @@ class DeviceCollectives {
   [[nodiscard]] virtual std::string engine() const = 0;
   virtual void all_reduce(Stream& stream, std::span<const std::span<float>> parts) = 0;
   virtual void all_gather(Stream& stream, std::span<const float> mine, std::span<float> all) = 0;
-  /// By the formulas of traffic.hpp. What NCCL really sends depends on the algorithm that it picks:
+  /// By the formulas of shards.hpp. What NCCL really sends depends on the algorithm that it picks:
   /// a ring sends as much as these say (not verified on a machine with two GPUs).
   [[nodiscard]] virtual Traffic traffic() const noexcept = 0;
   /// Releases what NCCL holds, after the last call of every rank is done on the device.

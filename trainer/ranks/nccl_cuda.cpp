@@ -8,7 +8,7 @@
 #include "allocator/base/error_cuda.hpp"
 #include "scheduler/device/stream_cuda.hpp"
 #include "trainer/ranks/nccl.hpp"
-#include "trainer/ranks/traffic.hpp"
+#include "trainer/ranks/shards.hpp"
 
 namespace weir {
 namespace {

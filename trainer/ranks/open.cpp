@@ -12,9 +12,9 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/base/time_after.hpp"
-#include "trainer/ranks/mpi.hpp"
 #include "trainer/ranks/nccl.hpp"
 #include "trainer/ranks/star.hpp"
+#include "trainer/ranks/transport.hpp"
 
 namespace weir {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <numeric>
 
-#include "trainer/ranks/traffic.hpp"
-
 namespace weir {
 namespace {
 

@@ -3,9 +3,14 @@
 /// @file
 /// Messages between two ranks: what the collective calls on the CPU are made of.
 
+#include <chrono>
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "trainer/ranks/launch.hpp"
 
 namespace weir {
 
@@ -39,5 +44,17 @@ class Transport {
 inline constexpr int kMostTag = 32767;
 /// Far below the 2^31 − 1 that a count of MPI can be.
 inline constexpr std::size_t kMostMessage = std::size_t{1} << 30U;
+
+/// Opens the library of `launcher` (Open MPI or MPICH) and starts MPI, which may happen once in a
+/// process. Throws UsageError if there is no such library, and Error if MPI does not start. Its
+/// destructor leaves MPI as it is unless `finish` was called: after a failure, MPI's own end waits
+/// for ranks that do not come.
+[[nodiscard]] std::unique_ptr<Transport> open_mpi(Launcher launcher);
+
+/// Returns `time` as a message shows it: "2.5 s", cut to tenths.
+[[nodiscard]] inline std::string in_seconds(std::chrono::nanoseconds time) {
+  const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(time).count() / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
 
 }  // namespace weir

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tools/timeline/analysis/tasks.hpp"
-#include "trainer/wide/wide_result.hpp"
 #include "trainer/wide/wide_settings.hpp"
+#include "trainer/wide/wide_train.hpp"
 
 namespace weir {
 

@@ -1,5 +1,6 @@
 #include "trainer/run/device_choice.hpp"
 
+#include "kernels/blas/blas.hpp"
 #include "scheduler/device/cuda.hpp"
 #include "scheduler/device/device_kind.hpp"
 
@@ -48,6 +49,12 @@ Bytes most_device_memory(std::string_view device) {
 Bytes default_device_memory(std::string_view device) {
   const DeviceId id = parse_device_id(device);
   return kind_of(id).default_memory(id.ordinal);
+}
+
+void start_blas(std::string_view device) {
+  if (!kind_of(parse_device_id(device)).on_host) return;
+  reserve_blas_memory();
+  set_blas_threads(1);  // the bits of a product depend on the number of threads
 }
 
 MxnetContext mxnet_context(std::string_view device) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Chooses a program's device and its memory. Thread-safe.
+// Chooses a program's device and its memory, and makes the host ready for it. Thread-safe.
 
 #include <string>
 #include <string_view>
@@ -24,6 +24,12 @@ namespace weir {
 [[nodiscard]] Bytes most_device_memory(std::string_view device);
 /// Returns the default memory: half of the machine's, or all of the GPU's. UsageError as above.
 [[nodiscard]] Bytes default_device_memory(std::string_view device);
+
+/// Gives the BLAS its memory, if the device is on the host; a GPU does not need it. Call it before
+/// the run starts a thread: where address space is short, a thread's first allocation may take what
+/// was free when the BLAS looked, and OpenBLAS then tries again forever. Later calls do nothing.
+/// Throws BlasMemoryError.
+void start_blas(std::string_view device);
 
 /// Returns which of MXNet's variables apply to it. Throws UsageError for an unknown name.
 [[nodiscard]] MxnetContext mxnet_context(std::string_view device);

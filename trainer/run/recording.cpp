@@ -7,7 +7,6 @@
 #include "tools/program/table.hpp"
 #include "tools/timeline/begin.hpp"
 #include "tools/timeline/live/publisher.hpp"
-#include "trainer/run/start_blas.hpp"
 
 namespace weir {
 namespace {
@@ -15,7 +14,7 @@ namespace {
 // A bad file named by a flag is refused before anything runs, like other outputs. A variable may be
 // set for many programs, and must not end any of them.
 timeline::Recorder* begin(const TrainSettings& settings) {
-  start_blas(settings);
+  start_blas(settings.device.value);
   return timeline::record_program(
       settings.timeline, {.gpu = parse_device_id(settings.device.value).kind == DeviceKind::kCuda,
                           .required = settings.timeline.file.source.starts_with("--")});
@@ -44,7 +43,7 @@ NamedPath timeline_file(const TrainSettings& settings) {
 }
 
 void publish(const TrainSettings& settings) {
-  start_blas(settings);
+  start_blas(settings.device.value);
   const Environment& environment = process_environment();
   timeline::Publisher* const publisher =
       timeline::Publisher::begin(timeline::publish_setting(environment).value, environment);

@@ -1,18 +1,22 @@
 #pragma once
 
-// The resources of a run: a device of its own, a pool, readers and a scheduler, and the figures
-// that are collected from them.
+// The resources of a run: a device of its own, a pool, readers and a scheduler, the figures that
+// are collected from them, and what helps if its memory runs out.
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "allocator/base/error.hpp"
 #include "allocator/share/share.hpp"
 #include "allocator/share/shared_budget.hpp"
+#include "scheduler/admission/policy.hpp"
 #include "scheduler/device/device.hpp"
 #include "scheduler/scheduler.hpp"
 #include "trainer/data/reader.hpp"
@@ -22,6 +26,18 @@
 #include "trainer/static/static_batch.hpp"
 
 namespace weir {
+
+/// What a run that runs out of memory did until then.
+struct RunSoFar {
+  Policy policy = Policy::kThrottled;
+  std::uint64_t batches = 0;         ///< finished, training or test
+  bool shared = false;               ///< the budget is a part of one that several processes share
+  std::string budgets = "--budget";  ///< the flags of all budgets that the run has
+};
+
+/// Returns the flag that helps in this case and why, as one line; empty if the error has no
+/// figures: then its text says what was missing.
+[[nodiscard]] std::string remedy_for(const MemoryShortage& shortage, const RunSoFar& run);
 
 class RunResources {
  public:

@@ -3,15 +3,46 @@
 // Where sparse batches come from. Batch number i depends only on the source's arguments and i, so
 // that a run may begin at any batch, and any thread may make it.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
 
-#include "trainer/sparse/sparse_draw.hpp"
 #include "trainer/sparse/sparse_rows.hpp"
 
 namespace weir {
+
+struct SparseShape {
+  std::size_t columns = 0;      ///< at most SparseDraw::kMostColumns
+  std::size_t classes = 0;      ///< at most kMostSparse
+  std::size_t nnz = 0;          ///< mean entries of a row; half as many more must fit its columns
+  std::size_t most_labels = 3;  ///< a row has from one to this many
+};
+
+/// Draws rows by number. Row i depends only on the shape, the seed and i, on every machine.
+///
+/// Column and class number k (counted by frequency) is drawn with a probability that falls as 1 / k
+/// in steps of powers of two (Zipf's law); frequent columns are spread over the width. A row has
+/// from nnz / 2 to 3 nnz / 2 entries. For each of its labels, an eighth of them are from the
+/// class's own columns. Values are whole thousandths, from 0.001 to 1.
+class SparseDraw {
+ public:
+  static constexpr std::size_t kMostColumns = std::size_t{1} << 26U;
+
+  /// Throws UsageError if a number is 0 or too large.
+  SparseDraw(const SparseShape& shape, std::uint64_t seed);
+
+  /// Adds row `number` to `rows`, and sets its widths. Thread-safe for different `rows`.
+  void append(std::uint64_t number, SparseRows& rows) const;
+
+  [[nodiscard]] const SparseShape& shape() const noexcept { return shape_; }
+
+ private:
+  const SparseShape shape_;
+  const std::uint64_t seed_;
+  const std::uint64_t step_;  ///< from one column to the next less frequent one
+};
 
 /// Adds the rows of batch number `index` to `rows`, which are empty, and sets their widths. Several
 /// threads may call it at a time, with different `rows`.

@@ -2,8 +2,10 @@
 
 // What is known of batches of one shape: where each tensor is, and how to run the closures there.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "scheduler/kernel.hpp"
@@ -11,6 +13,26 @@
 #include "trainer/static/batch_list.hpp"
 
 namespace weir {
+
+/// Of one tensor: its size, and the first and last step that uses it, both included.
+struct Lifetime {
+  std::size_t size = 0;
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+/// Where each tensor begins, in the order of the lifetimes, and the size of the whole.
+struct Layout {
+  std::vector<std::size_t> offsets;
+  std::size_t size = 0;
+};
+
+/// Returns offsets, multiples of `alignment`, such that tensors alive in the same step do not
+/// overlap. Sizes and offsets have one unit, the caller's. The largest tensor is placed first, each
+/// at the lowest offset that is free (Pisarchyk and Lee 2020, "Efficient memory management for deep
+/// neural net inference", greedy by size), or the same in the order of first use, if that is
+/// smaller. `alignment` is at least 1.
+[[nodiscard]] Layout plan_layout(std::span<const Lifetime> tensors, std::size_t alignment);
 
 struct BatchPlan {
   /// `its_number` distinguishes it from every other plan of its StaticBatch.

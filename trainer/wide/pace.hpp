@@ -10,7 +10,7 @@
 
 #include "scheduler/tensor.hpp"
 #include "trainer/model/operations.hpp"
-#include "trainer/wide/wide_result.hpp"
+#include "trainer/wide/wide_train.hpp"
 
 namespace weir {
 

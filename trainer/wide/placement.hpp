@@ -9,9 +9,9 @@
 #include "scheduler/device_link.hpp"
 #include "scheduler/scheduler.hpp"
 #include "trainer/run/run_resources.hpp"
-#include "trainer/wide/placed_layer.hpp"
-#include "trainer/wide/wide_result.hpp"
+#include "trainer/wide/wide_network.hpp"
 #include "trainer/wide/wide_settings.hpp"
+#include "trainer/wide/wide_train.hpp"
 
 namespace weir {
 

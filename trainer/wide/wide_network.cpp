@@ -17,6 +17,27 @@ WideOptions checked(WideOptions options) {
 
 }  // namespace
 
+PackedTensor PlacedLayer::with_labels(PackedTensor batch) {
+  batch.label_words = link_.copy_to(rest_, sparse_.labels_alone(batch), "labels");
+  return batch;
+}
+
+Tensor PlacedLayer::forward(const PackedTensor& batch, const Tensor& w, const Tensor& b) {
+  const Tensor h = sparse_.layer(batch, w, b, Activation::kRelu);
+  return link_.copy_to(rest_, h, "activations");
+}
+
+void PlacedLayer::update(const Parameter& w, const Parameter& b, const PackedTensor& batch,
+                         const Tensor& dy, const Tensor& db, const Tensor& state,
+                         UpdatedRows rows) {
+  // All copies before the first change: no wait for memory can end a step in its middle.
+  const Tensor dy_here = fetch(dy, "activation gradients");
+  const Tensor db_here = fetch(db, "b0 gradient");
+  optimizer_.follow(fetch(state, "optimizer state"));
+  optimizer_.update_rows(w, batch, dy_here, rows);
+  optimizer_.update(b, db_here);
+}
+
 std::uint64_t parameter_count(const std::vector<std::size_t>& widths) noexcept {
   std::uint64_t count = 0;
   for (std::size_t l = 0; l + 1 < widths.size(); ++l) count += (widths[l] + 1) * widths[l + 1];
@@ -64,16 +85,15 @@ Tensor WideNetwork::draw_weights(Operations& there, std::size_t l, const std::st
                         .first = rows.first * widths[l + 1] + columns.first};
   const Shape shape{rows.count, columns.count};
   if (columns.count == widths[l + 1]) return there.drawn(shape, draw, name);
-  Tensor weights = operations_.submitter().empty(shape, name);
-  operations_.submitter().submit(
-      "draw columns", {.writes = {weights}},
-      [maths = &operations_.maths(), draw, rows = rows.count, own = columns.count,
-       all = widths[l + 1]](Stream& s, Inputs, Outputs out) {
-        NormalDraw line = draw;
-        for (std::size_t r = 0; r < rows; ++r, line.first += all) {
-          maths->fill_normal(s, line, out[0].subspan(r * own, own));
-        }
-      });
+  Tensor weights = operations_.empty(shape, name);
+  operations_.submit("draw columns", {.writes = {weights}},
+                     [draw, rows = rows.count, own = columns.count, all = widths[l + 1]](
+                         Maths& m, Stream& s, Inputs, Outputs out) {
+                       NormalDraw line = draw;
+                       for (std::size_t r = 0; r < rows; ++r, line.first += all) {
+                         m.fill_normal(s, line, out[0].subspan(r * own, own));
+                       }
+                     });
   return weights;
 }
 

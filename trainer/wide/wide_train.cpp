@@ -11,7 +11,7 @@
 #include "allocator/base/setting.hpp"
 #include "kernels/parts/step_state.hpp"
 #include "trainer/checkpoint/checkpoint_reader.hpp"
-#include "trainer/checkpoint/resume.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/data/batches.hpp"
 #include "trainer/run/run_resources.hpp"
 #include "trainer/wide/pace.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/checkpoint_reader.hpp"
-#include "trainer/checkpoint/checkpoint_writer.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
 
 namespace weir::testing {
 

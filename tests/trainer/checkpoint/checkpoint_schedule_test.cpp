@@ -1,6 +1,6 @@
-#include "trainer/checkpoint/checkpoint_schedule.hpp"
-
 #include <gtest/gtest.h>
+
+#include "trainer/checkpoint/checkpointer.hpp"
 
 namespace weir::testing {
 namespace {

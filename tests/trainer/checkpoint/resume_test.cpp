@@ -1,11 +1,10 @@
 // A run that resumes has the tensors of the run that was stopped, bit for bit, or does not begin.
 
-#include "trainer/checkpoint/resume.hpp"
-
 #include <gtest/gtest.h>
 
 #include "counting_run.hpp"
 #include "support/message_of.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {

@@ -1,11 +1,10 @@
 // How much of a model is copied beside a training, and that the training never fails for it.
 
-#include "trainer/checkpoint/snapshot.hpp"
-
 #include <gtest/gtest.h>
 
 #include "counting_run.hpp"
 #include "support/print.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
 
 namespace weir::testing {
 namespace {

@@ -1,5 +1,3 @@
-#include "trainer/compare/compare_picture.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 
 #include "support/child_process.hpp"
 #include "support/xml.hpp"
+#include "trainer/compare/compare_timelines.hpp"
 #include "trainer/jobs.hpp"
 
 namespace weir {

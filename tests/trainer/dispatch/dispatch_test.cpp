@@ -7,7 +7,6 @@
 #include "support/table_checks.hpp"
 #include "tools/program/json_text.hpp"
 #include "trainer/dispatch/dispatch_report.hpp"
-#include "trainer/dispatch/dispatch_summary.hpp"
 
 namespace weir::testing {
 namespace {

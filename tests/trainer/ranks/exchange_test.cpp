@@ -14,7 +14,7 @@
 #include "mailboxes.hpp"
 #include "support/log_capture.hpp"
 #include "support/message_of.hpp"
-#include "trainer/ranks/traffic.hpp"
+#include "trainer/ranks/shards.hpp"
 
 namespace weir::testing {
 namespace {

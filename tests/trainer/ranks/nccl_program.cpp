@@ -12,7 +12,7 @@
 #include "trainer/ranks/agree.hpp"
 #include "trainer/ranks/buckets.hpp"
 #include "trainer/ranks/open.hpp"
-#include "trainer/ranks/traffic.hpp"
+#include "trainer/ranks/shards.hpp"
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include "tools/program/run_main.hpp"
 #include "trainer/ranks/agree.hpp"
 #include "trainer/ranks/open.hpp"
-#include "trainer/ranks/traffic.hpp"
+#include "trainer/ranks/shards.hpp"
 
 namespace {
 

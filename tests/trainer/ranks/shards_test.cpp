@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trainer/ranks/traffic.hpp"
-
 namespace weir {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "support/child_process.hpp"
-#include "trainer/ranks/socket.hpp"
+#include "trainer/ranks/star.hpp"
 
 namespace weir::testing {
 

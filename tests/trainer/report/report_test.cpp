@@ -10,7 +10,6 @@
 #include "support/table_checks.hpp"
 #include "tools/program/json_text.hpp"
 #include "trainer/jobs.hpp"
-#include "trainer/report/claim.hpp"
 
 namespace weir::testing {
 namespace {

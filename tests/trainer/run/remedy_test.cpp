@@ -1,9 +1,8 @@
-#include "trainer/run/remedy.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "trainer/jobs.hpp"
+#include "trainer/run/run_resources.hpp"
 
 namespace weir::testing {
 namespace {

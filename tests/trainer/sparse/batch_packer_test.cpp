@@ -1,5 +1,3 @@
-#include "trainer/sparse/batch_packer.hpp"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "allocator/base/error.hpp"
+#include "trainer/sparse/sparse_reader.hpp"
 
 namespace weir::testing {
 namespace {

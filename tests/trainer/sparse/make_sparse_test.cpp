@@ -1,5 +1,3 @@
-#include "trainer/sparse/make_sparse.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,7 +1,5 @@
 // Offsets by liveness: right for every small case, and near what no layout can undercut.
 
-#include "trainer/static/layout.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "support/random_seed.hpp"
+#include "trainer/static/batch_plan.hpp"
 
 namespace weir::testing {
 namespace {

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "trainer/sparse/batch_packer.hpp"
 #include "trainer/sparse/sparse_reader.hpp"
 #include "trainer/wide/wide_jobs.hpp"
 

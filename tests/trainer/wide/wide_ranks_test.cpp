@@ -7,7 +7,7 @@
 #include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
 #include "trainer/ranks/open.hpp"
-#include "trainer/ranks/traffic.hpp"
+#include "trainer/ranks/shards.hpp"
 #include "trainer/wide/wide_agreement.hpp"
 #include "trainer/wide/wide_jobs.hpp"
 

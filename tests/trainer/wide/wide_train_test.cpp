@@ -11,7 +11,7 @@
 
 #include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
-#include "trainer/sparse/make_sparse.hpp"
+#include "trainer/sparse/sparse_set.hpp"
 #include "trainer/temporary_directory.hpp"
 #include "trainer/wide/wide_jobs.hpp"
 
