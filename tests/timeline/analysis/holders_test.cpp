@@ -84,33 +84,27 @@ TEST(TimelineHolders, TheFirstFailuresAreThoseOfAllPools) {
   EXPECT_EQ(failed.back().source, kSource);
 }
 
-TEST(TimelineBatches, TellBeginCloseSettleAndStalls) {
-  const Process process = made_process({.batches = 10, .run_ahead = 1});
-  const auto all = batches(Index(process));
-  ASSERT_EQ(all.size(), 10U);
+TEST(TimelineBatches, ThoseThatStalledAreListedTheLongestFirst) {
+  Process process = made_process({.batches = 10, .run_ahead = 1});
+  const auto all = stalled_batches(Index(process));
+  ASSERT_EQ(all.size(), 9U) << "the first was admitted at once";
+  EXPECT_TRUE(std::ranges::is_sorted(all, std::ranges::greater{}, &StalledBatch::stalled));
   std::uint64_t stalled = 0;
-  for (const BatchFigures& batch : all) {
-    ASSERT_TRUE(batch.begun && batch.closed && batch.settled);
-    EXPECT_LT(*batch.begun, *batch.closed);
-    EXPECT_LE(*batch.closed, *batch.settled);
-    EXPECT_EQ(batch.operations, 9U);
+  for (const StalledBatch& batch : all) {
+    EXPECT_NE(batch.number, 1U);
+    EXPECT_EQ(batch.stalls, 1U);
     EXPECT_EQ(batch.peak, 5U << 20U);
-    EXPECT_EQ(batch.stalled_in_all(), batch.stalled.at(1));
-    stalled += batch.stalled_in_all();
+    EXPECT_EQ(process.name(batch.kind), "train");
+    stalled += batch.stalled;
   }
   const StallFigures figures = stall_figures(Index(process));
   EXPECT_EQ(figures.stalls().count, 9U);
   EXPECT_EQ(figures.stalls().total, stalled);
-}
-
-TEST(TimelineBatches, AStallWithoutABatchIsThatOfTheNextBatchOfItsThread) {
-  Process process = made_process({.batches = 4, .run_ahead = 1});
+  // A stall without a batch is that of the next batch of its thread.
   for (TimelineRecord& record : process.records)
     if (record.kind == TimelineKind::kStall) record.batch = 0;
-  const auto all = batches(Index(process));
-  ASSERT_EQ(all.size(), 4U);
-  EXPECT_EQ(all[0].stalls, 0U);
-  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(all[i].stalls, 1U);
+  const auto found = stalled_batches(Index(process));
+  EXPECT_TRUE(std::ranges::equal(all, found, {}, &StalledBatch::number, &StalledBatch::number));
 }
 
 /// Returns a function that adds records of one pool, each without a length.

@@ -31,7 +31,7 @@ bool PoolReplay::next() {
   if (next_ >= pool_->records.size()) return false;
   at_ = next_at();
   ++next_;
-  disagreed_.reset();
+  disagreed_ = false;
   apply(record());
   return true;
 }
@@ -118,14 +118,14 @@ void PoolReplay::compare(const TimelineRecord& record) {
     if (skips && !index_->process().complete) {
       note_gap();  // a truncated recording lacks each thread's last events
     } else {
-      disagreed_ = counts_;
+      disagreed_ = true;
       known_ = false;
     }
   }
   counts_ = own;
 }
 
-AccountingCheck check_accounting(const Index& index, std::size_t most) {
+AccountingCheck check_accounting(const Index& index) {
   AccountingCheck check;
   for (const PoolInfo& pool : index.pools()) {
     PoolReplay replay(index, pool);
@@ -134,13 +134,7 @@ AccountingCheck check_accounting(const Index& index, std::size_t most) {
       if (record.kind == TimelineKind::kLive || record.kind == TimelineKind::kPoolEnd) continue;
       ++check.compared;
       if (!replay.disagreed()) continue;
-      ++check.differ;
-      if (check.first.size() >= most) continue;
-      check.first.push_back({.source = pool.source,
-                             .sequence = record.sequence,
-                             .at = replay.at(),
-                             .rebuilt = *replay.disagreed(),
-                             .written = written(record)});
+      if (check.differ++ == 0) check.first_at = replay.at();
     }
     check.gaps += replay.gaps();
     check.strays += replay.strays();

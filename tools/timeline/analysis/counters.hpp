@@ -4,7 +4,6 @@
 // recorded.
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,8 +63,8 @@ class PoolReplay {
     return record().kind == TimelineKind::kAllocate || record().kind == TimelineKind::kLive;
   }
 
-  /// The counts from events, if the record contradicts them and no event was lost.
-  [[nodiscard]] const std::optional<PoolCounts>& disagreed() const noexcept { return disagreed_; }
+  /// Returns whether the record contradicts the counts from events, and no event was lost.
+  [[nodiscard]] bool disagreed() const noexcept { return disagreed_; }
   /// The number of missing events so far, as shown by the pool's own counts.
   [[nodiscard]] std::uint64_t gaps() const noexcept { return gaps_; }
   /// The number of frees without a known block so far.
@@ -94,29 +93,21 @@ class PoolReplay {
   bool lossy_;
   bool began_ = false;
   bool known_ = false;
-  std::optional<PoolCounts> disagreed_;
+  bool disagreed_ = false;
   std::uint64_t gaps_ = 0;
   std::uint64_t strays_ = 0;
 };
 
-/// A record that contradicts the counts from events.
-struct Disagreement {
-  std::uint16_t source = 0;  ///< the pool
-  std::uint64_t sequence = 0;
-  std::uint64_t at = 0;
-  PoolCounts rebuilt{};
-  PoolCounts written{};
-};
 struct AccountingCheck {
-  std::uint64_t compared = 0;         ///< number of records compared
-  std::uint64_t gaps = 0;             ///< missing events where the recording reports lost ones
-  std::uint64_t strays = 0;           ///< frees without a known block
-  std::uint64_t differ = 0;           ///< all disagreements
-  std::vector<Disagreement> first{};  ///< the first `most` of them
+  std::uint64_t compared = 0;  ///< number of records compared
+  std::uint64_t gaps = 0;      ///< missing events where the recording reports lost ones
+  std::uint64_t strays = 0;    ///< frees without a known block
+  std::uint64_t differ = 0;    ///< records that contradict the counts from events
+  std::uint64_t first_at = 0;  ///< when the first of these was
 };
 /// Rebuilds the counts of every pool and compares them at each record. A difference is a gap if
 /// events were lost and a sequence number is missing before it; otherwise it is a disagreement.
-[[nodiscard]] AccountingCheck check_accounting(const Index& index, std::size_t most = 100);
+[[nodiscard]] AccountingCheck check_accounting(const Index& index);
 
 /// The highest figures of a pool.
 struct PoolPeaks {

@@ -19,19 +19,12 @@ std::uint32_t GroupedReplay::key_of(const TimelineRecord& block) const {
       return block.site;
     case GroupBy::kKind:
       return before ? kFromBefore : index_->kind_of_batch(block.batch);
-    case GroupBy::kBatch:
-      return before ? kFromBefore : block.batch;
   }
   return 0;
 }
 
 std::string GroupedReplay::text(std::uint32_t key) const {
   if (key == kFromBefore) return std::string(kKeyFromBefore);
-  if (by_ == GroupBy::kBatch) {
-    if (key == 0) return std::string(key_without_name(by_));
-    const std::string_view kind = index_->process().name(index_->kind_of_batch(key));
-    return "batch " + std::to_string(key) + (kind.empty() ? "" : " (" + std::string(kind) + ")");
-  }
   const std::string_view name = index_->process().name(key);
   return std::string(name.empty() ? key_without_name(by_) : name);
 }

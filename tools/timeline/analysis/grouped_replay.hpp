@@ -17,7 +17,7 @@ namespace weir::timeline {
 class GroupedReplay {
  public:
   struct Group {
-    std::uint32_t key = 0;  ///< kFromBefore, a batch, or an index into the process's names
+    std::uint32_t key = 0;  ///< kFromBefore, or an index into the process's names
     std::uint64_t bytes = 0;
     std::uint64_t requested = 0;
     std::uint64_t blocks = 0;

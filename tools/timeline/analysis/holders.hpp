@@ -18,7 +18,6 @@ enum class GroupBy : std::uint8_t {
   kLabel,  ///< the allocation's label
   kKind,   ///< the kind of its batch
   kSite,   ///< the allocation's call site
-  kBatch,  ///< the batch
 };
 
 /// Returns the key of the blocks that have none of that kind: `no label`, `unknown place`.

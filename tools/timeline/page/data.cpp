@@ -26,12 +26,12 @@ class Texts {
  public:
   explicit Texts(const Process& process) : process_(&process) {}
 
-  [[nodiscard]] std::int64_t of(std::uint32_t name) {
+  [[nodiscard]] std::uint64_t of(std::uint32_t name) {
     const auto [at, is_new] = numbers_.try_emplace(name, texts_.size());
     if (is_new) {
       texts_.push_back(shorten(process_->name(name), kLongestName));
     }
-    return static_cast<std::int64_t>(at->second);
+    return at->second;
   }
   [[nodiscard]] Json take() { return std::move(texts_); }
 
@@ -49,13 +49,18 @@ class Texts {
   return out;
 }
 
+// Appends a row of numbers to columns.
+template <typename Number>
+void append_row(std::vector<Column>& columns, std::span<const Number> row) {
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    columns[k].push_back(static_cast<std::int64_t>(row[k]));
+  }
+}
+
 [[nodiscard]] Json packed(const Series& series) {
   std::vector<Column> columns(series.width);
   for (std::size_t i = 0; i < series.rows(); ++i) {
-    const auto row = series.row(i);
-    for (std::size_t k = 0; k < series.width; ++k) {
-      columns[k].push_back(row[k]);
-    }
+    append_row(columns, series.row(i));
   }
   return packed(columns);
 }
@@ -64,18 +69,11 @@ class Texts {
   std::vector<Column> columns(8);
   std::uint64_t before = 0;
   for (const Run& run : runs) {
-    const std::array<std::uint64_t, 8> row{run.begin - before,
-                                           run.end - run.begin,
-                                           run.busy,
-                                           run.count,
-                                           static_cast<std::uint64_t>(texts.of(run.name)),
-                                           run.batch,
-                                           run.category,
-                                           run.bytes};
+    const std::array<std::uint64_t, 8> row{
+        run.begin - before, run.end - run.begin, run.busy,     run.count,
+        texts.of(run.name), run.batch,           run.category, run.bytes};
     before = run.begin;
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      columns[k].push_back(static_cast<std::int64_t>(row[k]));
-    }
+    append_row<std::uint64_t>(columns, row);
   }
   return packed(columns);
 }
@@ -102,14 +100,12 @@ template <typename Data, typename Pack>
                                            life.end - block.begin,
                                            block.bytes,
                                            block.requested,
-                                           static_cast<std::uint64_t>(texts.of(block.name)),
-                                           static_cast<std::uint64_t>(texts.of(block.site)),
-                                           static_cast<std::uint64_t>(texts.of(block.kind)),
+                                           texts.of(block.name),
+                                           texts.of(block.site),
+                                           texts.of(block.kind),
                                            block.batch,
                                            block.from_before ? 1U : 0U};
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      columns[k].push_back(static_cast<std::int64_t>(row[k]));
-    }
+    append_row<std::uint64_t>(columns, row);
   }
   return packed(columns);
 }
@@ -117,24 +113,22 @@ template <typename Data, typename Pack>
 [[nodiscard]] Json packed(const std::vector<Moment>& moments) {
   std::vector<Column> columns(3);
   for (const Moment& moment : moments) {
-    columns[0].push_back(static_cast<std::int64_t>(moment.time));
-    columns[1].push_back(static_cast<std::int64_t>(moment.blocks));
-    columns[2].push_back(static_cast<std::int64_t>(moment.bytes));
+    append_row<std::uint64_t>(columns, std::array{moment.time, moment.blocks, moment.bytes});
   }
   return packed(columns);
 }
 
 // Describes a pool's fragmentation in one sentence.
-[[nodiscard]] std::string unused_words(const MemoryPicture& pool, const Findings& findings) {
-  for (const PoolPeak& peak : findings.pools) {
-    if (!pool.driver && peak.source == pool.source) {
-      const Fragmentation& figures = peak.fragmentation;
-      return "Fragmentation " + format_share(figures.at_peak) +
-             " (1 − peak allocated / peak reserved), " + format_share(figures.held_at_peak) +
-             " without what awaited the device. On average " + format_share(figures.mean) +
-             " of the reserved bytes were not allocated, and " + format_share(figures.waste) +
+[[nodiscard]] std::string unused_words(const MemoryPicture& pool, const ReportFigures& figures) {
+  for (const PoolFigures& one : figures.pools) {
+    if (!pool.driver && one.peaks.source == pool.source) {
+      const Fragmentation& unused = one.fragmentation;
+      return "Fragmentation " + format_share(unused.at_peak) +
+             " (1 − peak allocated / peak reserved), " + format_share(unused.held_at_peak) +
+             " without what awaited the device. On average " + format_share(unused.mean) +
+             " of the reserved bytes were not allocated, and " + format_share(unused.waste) +
              " of the allocated ones were lost to rounding. At most " +
-             format_amount(figures.most_unused) +
+             format_amount(unused.most_unused) +
              " was not allocated. The picture leaves out what awaited the device.";
     }
   }
@@ -151,7 +145,7 @@ template <typename Data, typename Pack>
   out["peak"] = pool.peak;
   out["peak_time"] = pool.peak_time;
   out["source"] = pool.source;
-  out["unused"] = unused_words(pool, picture.findings);
+  out["unused"] = unused_words(pool, picture.figures);
   Json keys = Json::array();
   for (const auto& keying : pool.keys) {
     Json names = Json::array();
@@ -187,7 +181,7 @@ template <typename Data, typename Pack>
 [[nodiscard]] std::size_t main_of(const ProcessPicture& picture) {
   const std::vector<MemoryPicture>& pools = picture.pools;
   for (std::size_t i = 0; i < pools.size(); ++i) {
-    if (!pools[i].driver && pools[i].name == picture.findings.summary.pool) {
+    if (!pools[i].driver && pools[i].name == picture.figures.summary.pool) {
       return i;
     }
   }
@@ -196,7 +190,7 @@ template <typename Data, typename Pack>
 
 [[nodiscard]] Json process_json(const ProcessPicture& picture) {
   Texts texts(*picture.process);
-  Json out = tables_of(picture.findings);
+  Json out = tables_of(picture.figures);
   out["main_pool"] = main_of(picture);
   out["duration"] = picture.duration;
   Json pools = Json::array();
@@ -255,7 +249,7 @@ std::string page_data(const Timeline& timeline, std::size_t max_bytes, const Det
   std::vector<Summary> summaries;
   for (const Process& process : timeline.processes) {
     pictures.push_back(draw(process, detail));
-    summaries.push_back(pictures.back().findings.summary);
+    summaries.push_back(pictures.back().figures.summary);
   }
   const Json overview = overview_json(summaries);
   while (true) {

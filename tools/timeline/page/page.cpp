@@ -79,10 +79,12 @@ std::string make_page(const Timeline& timeline, const PageOptions& options) {
   const std::string title =
       escape_html(shorten(options.title.empty() ? title_of(timeline) : options.title, 400));
   const std::string csp = policy();
-  const std::array<std::pair<std::string_view, std::string_view>, 6> parts{{
+  // In the order of the page. Inserted text is not searched.
+  const std::array<std::pair<std::string_view, std::string_view>, 7> parts{{
       {"<!--policy-->", csp},
       {"<!--title-->", title},
       {"<!--style-->", kPageCss.text},
+      {"<!--title-->", title},
       {"<!--data-->", data},
       {"<!--plot-->", kPlotScript.text},
       {"<!--script-->", kPageScript.text},
@@ -90,23 +92,10 @@ std::string make_page(const Timeline& timeline, const PageOptions& options) {
   std::string out;
   out.reserve(fixed + data.size());
   std::string_view rest = kPageHtml.text;
-  while (true) {
-    // Find the first remaining placeholder. Inserted text is not searched again.
-    std::size_t first = std::string_view::npos;
-    const std::pair<std::string_view, std::string_view>* found = nullptr;
-    for (const auto& part : parts) {
-      const std::size_t at = rest.find(part.first);
-      if (at < first) {
-        first = at;
-        found = &part;
-      }
-    }
-    if (found == nullptr) {
-      break;
-    }
-    out += rest.substr(0, first);
-    out += found->second;
-    rest.remove_prefix(first + found->first.size());
+  for (const auto& [place, text] : parts) {
+    const std::size_t at = rest.find(place);
+    out.append(rest.substr(0, at)).append(text);
+    rest.remove_prefix(at + place.size());
   }
   out += rest;
   return out;

@@ -2,57 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <span>
 #include <utility>
 
 namespace weir::timeline {
 namespace {
 
-constexpr std::size_t kMostGaps = 20000;
-constexpr std::size_t kMostHolders = 12;
-constexpr std::size_t kMostFailures = 20;
-
-[[nodiscard]] PoolPeak peak_of(const Index& index, const PoolInfo& pool, std::uint64_t at) {
-  PoolPeak peak{.name = describe(index, pool),
-                .source = pool.source,
-                .at = at,
-                .fragmentation = fragmentation(index, pool)};
-  const auto held_by = [&](GroupBy by) {
-    return std::move(holders_at(index, pool, std::span(&at, 1), by, kMostHolders).front());
-  };
-  peak.by_label = held_by(GroupBy::kLabel);
-  peak.by_kind = held_by(GroupBy::kKind);
-  peak.by_site = held_by(GroupBy::kSite);
-  return peak;
-}
-
-}  // namespace
-
-Findings findings_of(const Process& process) {
-  const Index index(process);
-  Findings out;
-  SummaryParts parts;
-  parts.devices = idle_by_cause(index, {.most_gaps = kMostGaps});
-  for (const PoolInfo& pool : index.pools()) {
-    parts.pools.push_back(pool_peaks(index, pool));
-    out.pools.push_back(peak_of(index, pool, parts.pools.back().peak_at));
-  }
-  out.summary = summarize(index, parts);
-  out.devices = std::move(parts.devices);
-  for (const DeviceIdle& device : out.devices) {
-    out.device_names.push_back(device.name);
-  }
-  out.failures = failures(index, kMostFailures, kMostHolders);
-  out.barriers = barriers(index);
-  out.tasks = task_tables(index);
-  for (const TaskTable& table : out.tasks) {
-    out.task_names.push_back(table.name);
-  }
-  out.notes = notes(index);
-  return out;
-}
-
-namespace {
+constexpr FigureLimits kLimits{.rows = 12, .failures = 20, .gaps = 20000};
 
 // The most that a JavaScript number holds exactly.
 constexpr std::uint64_t kLatest = std::uint64_t{1} << 52U;
@@ -82,8 +37,7 @@ void add_idle_rows(ProcessPicture& picture, Columns columns) {
   const auto behind_streams = std::find_if(
       rows.begin(), rows.end(), [](const ActivityRow& row) { return row.kind > RowKind::kIdle; });
   std::vector<ActivityRow> idle;
-  for (std::size_t i = 0; i < picture.findings.devices.size(); ++i) {
-    const DeviceIdle& device = picture.findings.devices[i];
+  for (const DeviceIdle& device : picture.figures.devices) {
     RunThinner thinner(columns);
     for (const Gap& gap : device.gaps) {
       Run run;
@@ -96,8 +50,7 @@ void add_idle_rows(ProcessPicture& picture, Columns columns) {
           static_cast<std::uint32_t>(Category::kIdle) + static_cast<std::uint32_t>(gap.cause);
       thinner.add(run);
     }
-    idle.push_back({RowKind::kIdle, picture.findings.device_names[i] + ": idle, by cause",
-                    device.idle, thinner.take()});
+    idle.push_back({RowKind::kIdle, device.name + ": idle, by cause", device.idle, thinner.take()});
   }
   rows.insert(behind_streams, std::make_move_iterator(idle.begin()),
               std::make_move_iterator(idle.end()));
@@ -116,7 +69,7 @@ ProcessPicture draw(const Process& process, const Detail& detail) {
                                        failures_of(process, pool)));
   }
   const Columns columns{picture.duration, detail.row_columns};
-  picture.findings = findings_of(process);
+  picture.figures = report_figures(Index(process), kLimits);
   picture.activity = activity_rows(process, columns, detail.rows);
   add_idle_rows(picture, columns);
   picture.batches = batches_over_time(process, columns);

@@ -61,9 +61,9 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks each
   return title;
 }
 
-[[nodiscard]] Json peaks_json(const Findings& findings) {
+[[nodiscard]] Json peaks_json(const ReportFigures& figures) {
   Json peaks = Json::array();
-  for (const PoolPeak& pool : findings.pools) {
+  for (const PoolFigures& pool : figures.pools) {
     const PoolCounts& counts = pool.by_label.counts;
     const std::uint64_t held = add_capped(counts.allocated, counts.awaiting);
     if (held == 0) {
@@ -76,35 +76,35 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks each
     add(pool.by_label, GroupBy::kLabel, "Label");
     add(pool.by_kind, GroupBy::kKind, "Batch kind");
     add(pool.by_site, GroupBy::kSite, "Call site");
-    peaks.push_back(Json{{"title", "Peak of " + shown(pool.name) + ": " + format_amount(held) +
-                                       " at " + format_time(pool.at)},
-                         {"holdings", std::move(holdings)},
-                         {"words", missing_names(pool.by_label, pool.by_kind, pool.by_site)}});
+    peaks.push_back(
+        Json{{"title", "Peak of " + shown(pool.peaks.name) + ": " + format_amount(held) + " at " +
+                           format_time(pool.peaks.peak_at)},
+             {"holdings", std::move(holdings)},
+             {"words", missing_names(pool.by_label, pool.by_kind, pool.by_site)}});
   }
-  for (const Failure& failure : findings.failures) {
+  for (const Failure& failure : figures.failures) {
     peaks.push_back(Json{{"title", failure_title(failure)},
                          {"holdings", Json::array({holding_json(failure.holding, "Label")})}});
   }
-  if (findings.summary.stalls.failures > findings.failures.size()) {
-    const std::uint64_t more = findings.summary.stalls.failures - findings.failures.size();
+  if (figures.summary.stalls.failures > figures.failures.size()) {
+    const std::uint64_t more = figures.summary.stalls.failures - figures.failures.size();
     peaks.push_back(Json{{"title", "Out of memory: " + std::to_string(more) + " more"},
                          {"holdings", Json::array()}});
   }
   return peaks;
 }
 
-[[nodiscard]] Json failures_json(const Findings& findings) {
+[[nodiscard]] Json failures_json(const ReportFigures& figures) {
   Json out = Json::array();
-  for (const Failure& failure : findings.failures) {
+  for (const Failure& failure : figures.failures) {
     out.push_back(Json{{"at", failure.at}, {"source", failure.source}});
   }
   return out;
 }
 
-[[nodiscard]] Json idle_json(const Findings& findings) {
+[[nodiscard]] Json idle_json(const ReportFigures& figures) {
   Json out = Json::array();
-  for (std::size_t i = 0; i < findings.devices.size(); ++i) {
-    const DeviceIdle& device = findings.devices[i];
+  for (const DeviceIdle& device : figures.devices) {
     Json causes = Json::array();
     for (std::size_t k = 0; k < kIdleCauses; ++k) {
       const auto cause = static_cast<IdleCause>(k);
@@ -113,7 +113,7 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks each
                             {"count", device.causes[k].count},
                             {"total", device.causes[k].total}});
     }
-    out.push_back(Json{{"device", shown(findings.device_names[i])},
+    out.push_back(Json{{"device", shown(device.name)},
                        {"recorded", device.recorded},
                        {"idle", device.idle},
                        {"causes", std::move(causes)}});
@@ -122,16 +122,16 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks each
 }
 
 /// Describes the costliest barrier in a sentence; empty if the device was never idle after one.
-[[nodiscard]] std::string first_barrier(const Findings& findings) {
-  if (findings.barriers.empty() || findings.barriers.front().idle_after == 0) {
+[[nodiscard]] std::string first_barrier(const ReportFigures& figures) {
+  if (figures.barriers.empty() || figures.barriers.front().idle_after == 0) {
     return {};
   }
-  return describe(findings.barriers.front());
+  return describe(figures.barriers.front());
 }
 
-[[nodiscard]] Json barriers_json(const Findings& findings) {
+[[nodiscard]] Json barriers_json(const ReportFigures& figures) {
   Json out = Json::array();
-  for (const BarrierSite& site : findings.barriers) {
+  for (const BarrierSite& site : figures.barriers) {
     if (out.size() == kMostRows) {
       break;
     }
@@ -211,13 +211,12 @@ constexpr std::size_t kMostRows = 100;  // of barriers and of tasks each
   return Json{{"device", device}, {"rows", std::move(rows)}};
 }
 
-[[nodiscard]] Json tasks_json(const Findings& findings) {
+[[nodiscard]] Json tasks_json(const ReportFigures& figures) {
   Json out = Json::array();
-  for (std::size_t i = 0; i < findings.tasks.size(); ++i) {
-    const TaskTable& table = findings.tasks[i];
+  for (const TaskTable& table : figures.tables) {
     if (!table.rows.empty()) {
-      out.push_back(task_json(table, table.busy != 0 ? shown(findings.task_names[i])
-                                                     : "Allocator and waits of the program"));
+      out.push_back(task_json(
+          table, table.busy != 0 ? shown(table.name) : "Allocator and waits of the program"));
     }
   }
   return out;
@@ -233,22 +232,22 @@ std::string shorten(std::string_view text, std::size_t most) {
          "\u2026";
 }
 
-nlohmann::ordered_json tables_of(const Findings& findings) {
+nlohmann::ordered_json tables_of(const ReportFigures& figures) {
   Json out;
-  out["name"] = shown(findings.summary.process);
+  out["name"] = shown(figures.summary.process);
   Json notes = Json::array();
-  for (const std::string& note : findings.notes) {
+  for (const std::string& note : figures.notes) {
     notes.push_back(shown(note));
   }
   out["notes"] = std::move(notes);
-  out["summary"] = shorten(in_words(findings.summary), 4 * kLongestName);
-  out["alarm"] = !findings.summary.complete || findings.summary.lost != 0;
-  out["failures"] = failures_json(findings);
-  out["peaks"] = peaks_json(findings);
-  out["idle"] = idle_json(findings);
-  out["barriers"] = barriers_json(findings);
-  out["first_barrier"] = shorten(first_barrier(findings), 4 * kLongestName);
-  out["tasks"] = tasks_json(findings);
+  out["summary"] = shorten(in_words(figures.summary), 4 * kLongestName);
+  out["alarm"] = !figures.summary.complete || figures.summary.lost != 0;
+  out["failures"] = failures_json(figures);
+  out["peaks"] = peaks_json(figures);
+  out["idle"] = idle_json(figures);
+  out["barriers"] = barriers_json(figures);
+  out["first_barrier"] = shorten(first_barrier(figures), 4 * kLongestName);
+  out["tasks"] = tasks_json(figures);
   return out;
 }
 

@@ -10,7 +10,7 @@
 namespace weir::timeline {
 
 /// Returns name, notes, summary, out-of-memory, largest holders, idle by cause, barriers and tasks.
-[[nodiscard]] nlohmann::ordered_json tables_of(const Findings& findings);
+[[nodiscard]] nlohmann::ordered_json tables_of(const ReportFigures& figures);
 
 /// Cuts a text to at most `most` bytes, at a character boundary, and appends an ellipsis if it is
 /// cut.

@@ -19,30 +19,22 @@ PoolFigures pool_figures(const Index& index, const PoolInfo& pool, std::size_t m
   return figures;
 }
 
-std::vector<BatchFigures> most_stalled(const Index& index, std::size_t most) {
-  std::vector<BatchFigures> stalled = batches(index);
-  std::erase_if(stalled, [](const BatchFigures& batch) { return batch.stalls == 0; });
-  std::ranges::stable_sort(stalled, std::ranges::greater{}, &BatchFigures::stalled_in_all);
-  if (stalled.size() > most) stalled.resize(most);
-  return stalled;
-}
-
 }  // namespace
 
-ReportFigures report_figures(const Index& index, const ReportOptions& options) {
-  const std::size_t most = options.most_rows;
+ReportFigures report_figures(const Index& index, const FigureLimits& limits) {
   ReportFigures figures{.notes = notes(index),
-                        .accounting = check_accounting(index, most),
+                        .accounting = check_accounting(index),
                         .driver = driver_memory(index),
-                        .failures = failures(index, most, most),
-                        .devices = idle_by_cause(index, {.most_gaps = most}),
+                        .failures = failures(index, limits.failures, limits.rows),
+                        .devices = idle_by_cause(index, {.most_gaps = limits.gaps}),
                         .streams = stream_busy(index),
                         .barriers = barriers(index),
-                        .most_stalled = most_stalled(index, most),
+                        .most_stalled = stalled_batches(index),
                         .tables = task_tables(index)};
+  if (figures.most_stalled.size() > limits.rows) figures.most_stalled.resize(limits.rows);
   SummaryParts parts{.devices = figures.devices};
   for (const PoolInfo& pool : index.pools()) {
-    figures.pools.push_back(pool_figures(index, pool, most));
+    figures.pools.push_back(pool_figures(index, pool, limits.rows));
     parts.pools.push_back(figures.pools.back().peaks);
   }
   for (const StreamInfo& stream : index.streams()) figures.stream_names.push_back(describe(stream));

@@ -1,7 +1,8 @@
 #pragma once
 
-// Collects all figures of a process that a report shows.
+// Collects all figures of a process that a report or a page shows.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,13 +10,12 @@
 #include "tools/timeline/analysis/barriers.hpp"
 #include "tools/timeline/analysis/counters.hpp"
 #include "tools/timeline/analysis/holders.hpp"
-#include "tools/timeline/analysis/report/report.hpp"
 #include "tools/timeline/analysis/report/summary.hpp"
 #include "tools/timeline/analysis/tasks.hpp"
 
 namespace weir::timeline {
 
-/// One pool of a report.
+/// One pool.
 struct PoolFigures {
   PoolPeaks peaks{};
   Fragmentation fragmentation{};
@@ -34,9 +34,15 @@ struct ReportFigures {
   std::vector<std::string> stream_names{};  ///< the names of `streams`
   std::vector<StreamBusy> streams{};
   std::vector<BarrierSite> barriers{};
-  std::vector<BatchFigures> most_stalled{};  ///< stalled batches, the longest first
+  std::vector<StalledBatch> most_stalled{};  ///< the longest first
   std::vector<TaskTable> tables{};
 };
-[[nodiscard]] ReportFigures report_figures(const Index& index, const ReportOptions& options);
+/// How much to list.
+struct FigureLimits {
+  std::size_t rows = 0;      ///< holders of each pool, and stalled batches
+  std::size_t failures = 0;  ///< failed requests
+  std::size_t gaps = 0;      ///< gaps of each device
+};
+[[nodiscard]] ReportFigures report_figures(const Index& index, const FigureLimits& limits);
 
 }  // namespace weir::timeline

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "allocator/base/version.hpp"
-#include "tools/timeline/analysis/report/report_figures.hpp"
+#include "tools/timeline/analysis/report/report_parts.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -158,11 +158,11 @@ Json to_json(const BarrierSite& site) {
           {"idle_after_ns", site.idle_after}};
 }
 
-Json to_json(const BatchFigures& batch, const Process& process) {
+Json to_json(const StalledBatch& batch, const Process& process) {
   return {{"batch", batch.number},
           {"kind", printable(process.name(batch.kind))},
           {"stalls", batch.stalls},
-          {"stalled_ns", batch.stalled_in_all()},
+          {"stalled_ns", batch.stalled},
           {"peak", batch.peak}};
 }
 
@@ -221,7 +221,7 @@ Json streams_of(const ReportFigures& figures) {
 
 Json to_json(const Process& process, const ReportOptions& options) {
   const Index index(process);
-  const ReportFigures figures = report_figures(index, options);
+  const ReportFigures figures = report_figures(index, parts::limits_of(options));
   Json json{{"program", printable(process.info.program)},
             {"pid", process.info.pid},
             {"rank", nullptr},

@@ -11,9 +11,15 @@
 
 #include "tools/program/printable.hpp"
 #include "tools/program/report_table.hpp"
+#include "tools/timeline/analysis/report/report.hpp"
 #include "tools/timeline/analysis/report/report_figures.hpp"
 
 namespace weir::timeline::parts {
+
+/// Returns the limits of a report's lists.
+inline FigureLimits limits_of(const ReportOptions& options) {
+  return {.rows = options.most_rows, .failures = options.most_rows, .gaps = options.most_rows};
+}
 
 /// Indents every line by two spaces.
 inline std::string indented(const std::string& text) {

@@ -210,15 +210,14 @@ std::string task_text(const Tables& tables, const ReportFigures& figures) {
 
 std::string accounting_text(const AccountingCheck& accounting) {
   if (accounting.differ == 0) return {};
-  const Disagreement& first = accounting.first.front();
   return "\nThe pool's own counts differ from its events " + std::to_string(accounting.differ) +
-         " times, first at " + format_time(first.at) + ".\n";
+         " times, first at " + format_time(accounting.first_at) + ".\n";
 }
 
 std::string process_text(const Process& process, const ReportOptions& options) {
   const Tables tables(options);
   const Index index(process);
-  const ReportFigures figures = report_figures(index, options);
+  const ReportFigures figures = report_figures(index, parts::limits_of(options));
   std::string text =
       wrapped(printable(figures.summary.process + ": " + in_words(figures.summary)), 2);
   for (const std::string& note : figures.notes) text += wrapped("Note: " + printable(note), 2);
