@@ -111,26 +111,6 @@ class CallArrows {
   std::map<std::uint64_t, Arrow> arrows_;      ///< by correlation id; the lowest is the oldest
 };
 
-/// Returns whether an instant is drawn across the whole process.
-bool is_of_process(TimelineKind kind) {
-  switch (kind) {
-    case TimelineKind::kPool:
-    case TimelineKind::kFailure:
-    case TimelineKind::kBudget:
-    case TimelineKind::kPressure:
-    case TimelineKind::kPoolEnd:
-    case TimelineKind::kStream:
-    case TimelineKind::kThread:
-    case TimelineKind::kStart:
-    case TimelineKind::kStop:
-    case TimelineKind::kLost:
-    case TimelineKind::kNote:
-      return true;
-    default:
-      return false;
-  }
-}
-
 class ChromeWriter final : public Writer {
  public:
   explicit ChromeWriter(ByteSink& sink) : sink_(sink) {}
@@ -420,7 +400,7 @@ class ChromeWriter final : public Writer {
     const std::string_view kind = kind_name(record.kind);
     begin_event(slice && !place.instant ? "X" : "i", kind, name_.empty() ? kind : name_);
     const Track& track = tracks_.track(place.track);
-    if (!slice && (track.kind == TrackKind::kProcess || is_of_process(record.kind))) {
+    if (!slice && (track.kind == TrackKind::kProcess || has_trait(record.kind, kOfProcess))) {
       buffer_.put(R"(,"s":"p")");
     }
     put_time(record.begin);

@@ -1,7 +1,6 @@
 #include "tools/timeline/model/tracks.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,46 +9,10 @@
 namespace weir::timeline {
 namespace {
 
-constexpr std::array<std::string_view, kTimelineKinds> kKindNames{
-    "pool",         "live",        "allocate",    "free",    "settled", "use",
-    "reserve",      "release",     "map",         "failure", "budget",  "pressure",
-    "pool_end",     "pool_wait",   "memory_wait", "stall",   "barrier", "pace",
-    "admit",        "close",       "settle",      "submit",  "execute", "stream_wait",
-    "kernel",       "copy",        "set",         "sync",    "call",    "overhead",
-    "driver_alloc", "driver_free", "driver_pool", "stream",  "thread",  "start",
-    "stop",         "lost",        "note"};
-
 /// The number of slices remembered per lane, so that late ones can fill the right gap.
 constexpr std::size_t kRemembered = 64;
 
 }  // namespace
-
-bool is_slice(TimelineKind kind) noexcept {
-  switch (kind) {
-    case TimelineKind::kPoolWait:
-    case TimelineKind::kMemoryWait:
-    case TimelineKind::kStall:
-    case TimelineKind::kBarrier:
-    case TimelineKind::kPace:
-    case TimelineKind::kSubmit:
-    case TimelineKind::kExecute:
-    case TimelineKind::kStreamWait:
-    case TimelineKind::kKernel:
-    case TimelineKind::kCopy:
-    case TimelineKind::kSet:
-    case TimelineKind::kSync:
-    case TimelineKind::kCall:
-    case TimelineKind::kOverhead:
-      return true;
-    default:
-      return false;
-  }
-}
-
-std::string_view kind_name(TimelineKind kind) noexcept {
-  const auto index = static_cast<std::size_t>(kind);
-  return index < kKindNames.size() ? kKindNames[index] : "unknown";
-}
 
 std::optional<Track> track_of(std::uint32_t process, const TimelineRecord& record) {
   Track track{.process = process};

@@ -3,6 +3,7 @@
 // Decides the track of a record, and its lane on that track. All writers of pictures share these
 // rules, so that a run looks the same in every format.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,10 +16,70 @@
 
 namespace weir::timeline {
 
+/// How records of a kind are drawn.
+enum KindTrait : std::uint8_t {
+  kSlice = 1,      ///< with a begin and an end of their own; all others are instants
+  kOfProcess = 2,  ///< across the whole process
+  kMoment = 4,     ///< instants of which there are few enough for any picture
+};
+struct KindInfo {
+  std::string_view name;    ///< for people and for files
+  std::uint8_t traits = 0;  ///< of KindTrait
+};
+/// In the order of TimelineKind.
+inline constexpr std::array<KindInfo, kTimelineKinds> kKinds{{{"pool", kOfProcess},
+                                                              {"live"},
+                                                              {"allocate"},
+                                                              {"free"},
+                                                              {"settled"},
+                                                              {"use"},
+                                                              {"reserve", kMoment},
+                                                              {"release", kMoment},
+                                                              {"map"},
+                                                              {"failure", kOfProcess | kMoment},
+                                                              {"budget", kOfProcess | kMoment},
+                                                              {"pressure", kOfProcess | kMoment},
+                                                              {"pool_end", kOfProcess},
+                                                              {"pool_wait", kSlice},
+                                                              {"memory_wait", kSlice},
+                                                              {"stall", kSlice},
+                                                              {"barrier", kSlice},
+                                                              {"pace", kSlice},
+                                                              {"admit"},
+                                                              {"close"},
+                                                              {"settle"},
+                                                              {"submit", kSlice},
+                                                              {"execute", kSlice},
+                                                              {"stream_wait", kSlice},
+                                                              {"kernel", kSlice},
+                                                              {"copy", kSlice},
+                                                              {"set", kSlice},
+                                                              {"sync", kSlice},
+                                                              {"call", kSlice},
+                                                              {"overhead", kSlice},
+                                                              {"driver_alloc"},
+                                                              {"driver_free"},
+                                                              {"driver_pool"},
+                                                              {"stream", kOfProcess},
+                                                              {"thread", kOfProcess},
+                                                              {"start", kOfProcess | kMoment},
+                                                              {"stop", kOfProcess | kMoment},
+                                                              {"lost", kOfProcess | kMoment},
+                                                              {"note", kOfProcess | kMoment}}};
+
+[[nodiscard]] constexpr bool has_trait(TimelineKind kind, KindTrait trait) noexcept {
+  const auto index = static_cast<std::size_t>(kind);
+  return index < kKinds.size() && (kKinds[index].traits & trait) != 0;
+}
 /// Returns whether the record has a begin and an end of its own. All others are instants.
-[[nodiscard]] bool is_slice(TimelineKind kind) noexcept;
-/// Returns the kind as a word for people and for files: "allocate", "pool_wait".
-[[nodiscard]] std::string_view kind_name(TimelineKind kind) noexcept;
+[[nodiscard]] constexpr bool is_slice(TimelineKind kind) noexcept {
+  return has_trait(kind, kSlice);
+}
+/// Returns the kind as a word: "allocate", "pool_wait".
+[[nodiscard]] constexpr std::string_view kind_name(TimelineKind kind) noexcept {
+  const auto index = static_cast<std::size_t>(kind);
+  return index < kKinds.size() ? kKinds[index].name : "unknown";
+}
 
 /// What a track stands for.
 enum class TrackKind : std::uint8_t {

@@ -139,25 +139,6 @@ constexpr std::array<ValueCounter, 4> kValueCounters{{{"queued batches", kCountU
                                                       {"run-ahead target", kTimeUnit},
                                                       {"driver memory", kBytesUnit}}};
 
-/// Returns whether a record that is not a slice is shown as an instant. Allocations and frees are
-/// too many.
-bool is_shown(TimelineKind kind) {
-  switch (kind) {
-    case TimelineKind::kReserve:
-    case TimelineKind::kRelease:
-    case TimelineKind::kFailure:
-    case TimelineKind::kBudget:
-    case TimelineKind::kPressure:
-    case TimelineKind::kStart:
-    case TimelineKind::kStop:
-    case TimelineKind::kLost:
-    case TimelineKind::kNote:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// The part for Perfetto.
 class Picture {
  public:
@@ -516,7 +497,7 @@ void Picture::add(const TimelineRecord& record, const Names& names) {
   last_time_ = std::max({last_time_, record.begin, record.end});
   if (is_slice(record.kind)) {
     add_slice(record, names);
-  } else if (is_shown(record.kind)) {
+  } else if (has_trait(record.kind, kMoment)) {
     add_moment(record, names, process_uuid_);
   } else if (record.kind == TimelineKind::kAdmit || record.kind == TimelineKind::kClose ||
              record.kind == TimelineKind::kSettle) {

@@ -11,6 +11,7 @@
 #include "allocator/base/log.hpp"
 #include "allocator/base/time_after.hpp"
 #include "tools/timeline/model/background_thread.hpp"
+#include "tools/timeline/model/tracks.hpp"
 #include "tools/timeline/recorder/recording.hpp"
 
 namespace weir::timeline {
@@ -22,18 +23,6 @@ pthread_key_t end_of_thread;
 std::uint64_t steady_ns_now() noexcept {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
-
-constexpr std::uint64_t bit(TimelineKind kind) noexcept {
-  return std::uint64_t{1} << static_cast<unsigned>(kind);
-}
-/// Kinds with a begin and a separate end.
-constexpr std::uint64_t kSlices =
-    bit(TimelineKind::kPoolWait) | bit(TimelineKind::kMemoryWait) | bit(TimelineKind::kStall) |
-    bit(TimelineKind::kBarrier) | bit(TimelineKind::kPace) | bit(TimelineKind::kSubmit) |
-    bit(TimelineKind::kExecute) | bit(TimelineKind::kStreamWait) | bit(TimelineKind::kKernel) |
-    bit(TimelineKind::kCopy) | bit(TimelineKind::kSet) | bit(TimelineKind::kSync) |
-    bit(TimelineKind::kCall) | bit(TimelineKind::kOverhead);
-static_assert(kTimelineKinds <= 64);
 
 }  // namespace
 
@@ -148,7 +137,7 @@ void Recorder::write(const TimelineRecord& record) noexcept {
   place.thread = mine.thread;
   if (place.begin == 0) place.begin = record.end != 0 ? record.end : clock_.now();
   if (place.end == 0) {
-    const bool is_slice = (kSlices & bit(record.kind)) != 0 && record.begin != 0;
+    const bool is_slice = timeline::is_slice(record.kind) && record.begin != 0;
     place.end = is_slice ? clock_.now() : place.begin;
   }
   if (place.batch == 0 || place.site == 0) {
@@ -305,13 +294,18 @@ bool Recorder::wait_for_round(std::chrono::milliseconds patience) noexcept {
   Lock lock(mutex_);
   const std::uint64_t mine = ++asked_;
   (void)sem_post(&wake_);
+  wait_while_it_advances(lock, mine, patience);
+  return done_ >= mine;
+}
+
+void Recorder::wait_while_it_advances(Lock& lock, std::uint64_t rounds,
+                                      std::chrono::milliseconds patience) noexcept {
   std::uint64_t advances = advances_.load();
-  while (done_ < mine && !ended_) {
+  while (done_ < rounds && !ended_) {
     if (round_ended_.wait_until(lock, time_after_now(patience)) == std::cv_status::no_timeout)
       continue;
-    if (std::exchange(advances, advances_.load()) == advances_.load()) return done_ >= mine;
+    if (std::exchange(advances, advances_.load()) == advances_.load()) return;
   }
-  return done_ >= mine;
 }
 
 bool Recorder::begin_end() noexcept {
@@ -353,14 +347,8 @@ RecordingResult Recorder::finish() noexcept {
 
 bool Recorder::wait_for_end() noexcept {
   Lock lock(mutex_);
-  std::uint64_t advances = advances_.load();
-  while (!ended_) {
-    if (round_ended_.wait_until(lock, time_after_now(options_.patience)) ==
-        std::cv_status::no_timeout)
-      continue;
-    if (std::exchange(advances, advances_.load()) == advances_.load()) return ended_;
-  }
-  return true;
+  wait_while_it_advances(lock, UINT64_MAX, options_.patience);
+  return ended_;
 }
 
 const char* Recorder::note_failure() noexcept {

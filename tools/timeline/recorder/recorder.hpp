@@ -106,6 +106,10 @@ class Recorder final : public TimelineSink {
   /// Stops recording and makes the next round the last. Returns false if that was done before.
   bool begin_end() noexcept;
   [[nodiscard]] bool wait_for_end() noexcept;
+  /// Waits for that many rounds, or for the end. Gives up once the recorder's thread did nothing
+  /// for so long.
+  void wait_while_it_advances(Lock& lock, std::uint64_t rounds,
+                              std::chrono::milliseconds patience) noexcept WEIR_REQUIRES(mutex_);
   static NameCache* own_names() noexcept;
   static void on_thread_end(void* cursor) noexcept;
   static void on_fork_in_child() noexcept;
@@ -125,6 +129,8 @@ class Recorder final : public TimelineSink {
   void make_failure_page() noexcept;
   void write_failure_page();
   void give_up(std::string_view why) noexcept;
+  /// Adds a line to the result's note.
+  void add_note(const std::string& line);
 
   RecorderOptions options_;
   ProcessInfo info_;

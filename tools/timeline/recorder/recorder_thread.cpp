@@ -168,8 +168,7 @@ void Recorder::follow_activity(MoreRecords& more) {
     if (activity_failed_) {
       log(LogLevel::kWarn, line);
       more.in_ticks.push_back(remark(TimelineKind::kNote, line));
-      const Lock lock(mutex_);
-      result_.note += (result_.note.empty() ? "" : "; ") + line;
+      add_note(line);
     }
   }
   if (!activity_runs_) return;
@@ -206,8 +205,7 @@ void Recorder::say_if_empty() {
   const std::string line =
       "nothing was recorded of batches from " + std::to_string(options_.batches->first) + " on";
   log(LogLevel::kWarn, "timeline: " + line);
-  const Lock lock(mutex_);
-  result_.note += (result_.note.empty() ? "" : "; ") + line;
+  add_note(line);
 }
 
 void Recorder::end_file() {
@@ -238,11 +236,15 @@ void Recorder::give_up(std::string_view why) noexcept {
     const std::string line =
         "timeline '" + file() + "': nothing more is recorded (" + std::string(why) + ")";
     log(LogLevel::kWarn, line);
-    const Lock lock(mutex_);
-    result_.note += (result_.note.empty() ? "" : "; ") + line;
+    add_note(line);
   } catch (const std::exception&) {
     log(LogLevel::kWarn, "a timeline is not complete: there is no memory for it");
   }
+}
+
+void Recorder::add_note(const std::string& line) {
+  const Lock lock(mutex_);
+  result_.note += (result_.note.empty() ? "" : "; ") + line;
 }
 
 void Recorder::make_failure_page() noexcept {
