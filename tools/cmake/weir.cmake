@@ -188,8 +188,12 @@ endfunction()
 # A GoogleTest program, each of whose tests is a test of ctest. With the label gpu it needs a GPU: the test
 # presets exclude it, and it becomes part of weir-gpu. The only limit of time of all tests is the presets':
 # it ends hangs, and is far from what a busy machine needs.
+#
+# Under a sanitizer a process takes a quarter of a second to start and to look for leaks, which for most tests
+# is longer than the test. There a program is one test, except with A_PROCESS_EACH, whose tests change what a
+# process has once, as the settings of the swap-in.
 function(weir_test)
-  cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "A_PROCESS_EACH" "NAME" "SOURCES;DEPS;LABELS" ${ARGN})
   _weir_check_arguments(weir_test "${ARG_NAME}" "${ARG_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
   # Sanitizers do not support a GPU's driver, and the same suites run on the stand-in.
   if(WEIR_SANITIZE AND gpu IN_LIST ARG_LABELS)
@@ -208,6 +212,10 @@ function(weir_test)
     add_dependencies(checks ${ARG_NAME})
   endif()
 
+  if(WEIR_SANITIZE AND NOT ARG_A_PROCESS_EACH)
+    add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
+    return()
+  endif()
   gtest_discover_tests(
     ${ARG_NAME}
     DISCOVERY_MODE PRE_TEST

@@ -267,6 +267,11 @@ TEST_F(SignalHandler, DuringTheDriversOwnWorkIsServedAsEver) {
 TEST_F(SignalHandler, EndsTheProgramWhereverWeirIsInterrupted) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::string file = ::testing::TempDir() + "ends_in_call_%p.json";
+  // Threads of Weir's may be starting at that exit, on which GCC 12's search for leaks has crashed.
+  const char* sanitizer = std::getenv("ASAN_OPTIONS");
+  const std::string no_leaks =
+      std::string(sanitizer == nullptr ? "" : sanitizer) + ":detect_leaks=0";
+  setenv("ASAN_OPTIONS", no_leaks.c_str(), 1);
   for (const char* call : kOwnCalls) {
     SCOPED_TRACE(call);
     const auto end_there = [&] {
