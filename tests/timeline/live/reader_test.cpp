@@ -14,8 +14,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
+#include <vector>
 
 #include "live_support.hpp"
 #include "support/random_seed.hpp"
@@ -92,14 +95,37 @@ TEST(LiveReader, PassesOverWhatIsNoBlock) {
   EXPECT_EQ(place.files(), 1U) << "and leaves it to whoever made it";
 }
 
-TEST(LiveReader, PassesOverAFileThatIsCutAnywhere) {
-  const LiveBlock block = good_block();
-  for (std::size_t size = 0; size < sizeof(LiveBlock); size += size < 1024 ? 61 : 1013) {
-    const Place place;
-    const Forged file(place, &block, size, own_name());
-    EXPECT_THAT(place.survey().programs, IsEmpty()) << size;
-    EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("is shorter or longer"))) << size;
+/// Expects that a good file to whose path `change` was done is passed over for this reason.
+void expect_passed_over(const std::function<void(const char* path)>& change, const char* why) {
+  const Place place;
+  const Forged file(place, good_block());
+  change((place.path() + "/" + own_name()).c_str());
+  const LiveSurvey survey = place.survey();
+  EXPECT_THAT(survey.programs, IsEmpty());
+  EXPECT_THAT(faults_of(survey), ElementsAre(HasSubstr(why)));
+}
+
+TEST(LiveReader, PassesOverAFileThatIsShorterOrLonger) {
+  const auto sized = [](std::size_t size) {
+    SCOPED_TRACE(size);
+    const auto cut = [&](const char* path) {
+      EXPECT_EQ(truncate(path, static_cast<off_t>(size)), 0);
+    };
+    expect_passed_over(cut, "is shorter or longer");
+  };
+  for (std::size_t size = 0; size < sizeof(LiveBlock); size += size < 1024 ? 61 : 1013) sized(size);
+  sized(sizeof(LiveBlock) + 1);
+}
+
+TEST(LiveReader, PassesOverAFileThatOthersMayOpenOrOwn) {
+  for (const mode_t mode : {0640U, 0604U, 0700U, 0660U, 04600U}) {
+    SCOPED_TRACE(mode);
+    expect_passed_over([&](const char* path) { EXPECT_EQ(chmod(path, mode), 0); },
+                       "is accessible to other users");
   }
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  expect_passed_over([](const char* path) { EXPECT_EQ(chown(path, 65534, 65534), 0); },
+                     "does not belong to the folder's owner");
 }
 
 TEST(LiveReader, DoesNotBelieveANumberOfAnotherProcess) {
@@ -253,26 +279,6 @@ TEST(LiveReader, PassesOverLinksPipesAndFolders) {
   EXPECT_EQ(place.files(), 3U);
 }
 
-TEST(LiveReader, PassesOverAFileThatIsLongerThanItWasMade) {
-  const Place place;
-  std::array<char, sizeof(LiveBlock) + 1> bytes{};
-  const LiveBlock block = good_block();
-  std::memcpy(bytes.data(), &block, sizeof block);
-  const Forged file(place, bytes.data(), bytes.size(), own_name());
-  EXPECT_THAT(place.survey().programs, IsEmpty());
-  EXPECT_THAT(faults_of(place.survey()), ElementsAre(HasSubstr("longer")));
-}
-
-TEST(LiveReader, PassesOverAFileThatOthersMayOpen) {
-  for (const mode_t mode : {0640U, 0604U, 0700U, 0660U, 04600U}) {
-    const Place place;
-    const Forged file(place, good_block());
-    ASSERT_EQ(chmod((place.path() + "/" + own_name()).c_str(), mode), 0);
-    EXPECT_THAT(place.survey().programs, IsEmpty()) << mode;
-    EXPECT_THAT(faults_of(place.survey()), ElementsAre("is accessible to other users")) << mode;
-  }
-}
-
 TEST(LiveReader, PassesOverAFileOfTwoNames) {
   const Place place;
   const Forged file(place, good_block());
@@ -280,15 +286,6 @@ TEST(LiveReader, PassesOverAFileOfTwoNames) {
   ASSERT_EQ(link(name.c_str(), (place.path() + "/" + own_name(3)).c_str()), 0);
   EXPECT_THAT(place.survey().programs, IsEmpty());
   EXPECT_THAT(faults_of(place.survey()), ElementsAre("has a second name", "has a second name"));
-}
-
-TEST(LiveReader, PassesOverAnotherUsersFile) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
-  const Place place;
-  const Forged file(place, good_block());
-  ASSERT_EQ(chown((place.path() + "/" + own_name()).c_str(), 65534, 65534), 0);
-  EXPECT_THAT(place.survey().programs, IsEmpty());
-  EXPECT_THAT(faults_of(place.survey()), ElementsAre("does not belong to the folder's owner"));
 }
 
 TEST(LiveReader, OfAnotherUsersFolderReadsNothingButForRoot) {
@@ -425,6 +422,94 @@ TEST(LiveProcess, KnowsThisOneAndNoneThatIsNot) {
   EXPECT_FALSE(find_process(0).has_value());
   EXPECT_FALSE(find_process(~0U).has_value());
   EXPECT_THAT(command_line(), ::testing::StartsWith("timeline_live_test"));
+}
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+TEST(LiveRates, AreDifferencesOverTheTimeBetween) {
+  const std::vector<LiveSample> samples{
+      {.time_ns = 10 * kSecond, .settled = 5, .stalls = 2, .stalled_ns = 0, .knows_busy = 1},
+      {.time_ns = 12 * kSecond,
+       .settled = 11,
+       .stalls = 3,
+       .stalled_ns = kSecond / 2,
+       .knows_busy = 1,
+       .busy_ns = kSecond}};
+  const LiveRates rates = rates_of(samples);
+  EXPECT_DOUBLE_EQ(rates.batches.value(), 3.0);
+  EXPECT_DOUBLE_EQ(rates.stalls.value(), 0.5);
+  EXPECT_DOUBLE_EQ(rates.stalled.value(), 0.25);
+  EXPECT_DOUBLE_EQ(rates.idle.value(), 0.5);
+}
+
+TEST(LiveRates, LookBackNoFurtherThanTheWindow) {
+  std::vector<LiveSample> samples;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    samples.push_back({.time_ns = i * kSecond, .settled = i < 10 ? 1000 * i : 10'000});
+  }
+  EXPECT_DOUBLE_EQ(rates_of(samples, std::chrono::seconds(9)).batches.value(), 0.0);
+  EXPECT_GT(rates_of(samples, std::chrono::seconds(12)).batches.value(), 0.0);
+}
+
+TEST(LiveRates, NeedTwoSamples) {
+  EXPECT_FALSE(rates_of({}).batches.has_value());
+  const std::vector<LiveSample> one{{.time_ns = 1, .settled = 1}};
+  EXPECT_FALSE(rates_of(one).batches.has_value());
+  const std::vector<LiveSample> far_apart{{.time_ns = 1}, {.time_ns = 60 * kSecond}};
+  EXPECT_FALSE(rates_of(far_apart).batches.has_value());
+}
+
+TEST(LiveRates, OfACounterThatJustWentBackAreNotKnown) {
+  const std::vector<LiveSample> samples{{.time_ns = kSecond, .settled = 9, .stalls = 1},
+                                        {.time_ns = 2 * kSecond, .settled = 3, .stalls = 2}};
+  EXPECT_FALSE(rates_of(samples).batches.has_value());
+  EXPECT_DOUBLE_EQ(rates_of(samples).stalls.value(), 1.0);
+}
+
+TEST(LiveRates, OfACounterThatWentBackAreOfTheTimeSince) {
+  // By its end the next scheduler has counted more than the first had.
+  const std::vector<LiveSample> samples{{.time_ns = 1 * kSecond, .settled = 5, .stalled_ns = 7},
+                                        {.time_ns = 2 * kSecond, .settled = 9, .stalled_ns = 8},
+                                        {.time_ns = 3 * kSecond, .settled = 1, .stalled_ns = 8},
+                                        {.time_ns = 5 * kSecond, .settled = 21, .stalled_ns = 11}};
+  EXPECT_DOUBLE_EQ(rates_of(samples).batches.value(), 10.0);
+  EXPECT_DOUBLE_EQ(rates_of(samples).stalled.value(), 1e-9) << "this one never went back";
+}
+
+TEST(LiveRates, IdleIsOfTheTimeSinceTheDeviceIsThere) {
+  std::vector<LiveSample> samples{
+      {.time_ns = 1 * kSecond}, {.time_ns = 2 * kSecond, .knows_busy = 1, .busy_ns = kSecond / 2}};
+  EXPECT_FALSE(rates_of(samples).idle.has_value()) << "one sample of it";
+  samples.push_back({.time_ns = 4 * kSecond, .knows_busy = 1, .busy_ns = 2 * kSecond});
+  EXPECT_DOUBLE_EQ(rates_of(samples).idle.value(), 0.25);
+}
+
+TEST(LiveRates, IdleIsOfTheTimeSinceTheNextDeviceIsThere) {
+  const std::vector<LiveSample> samples{
+      {.time_ns = 1 * kSecond, .knows_busy = 1, .busy_ns = kSecond},
+      {.time_ns = 2 * kSecond},
+      {.time_ns = 3 * kSecond, .knows_busy = 1, .busy_ns = 3 * kSecond},
+      {.time_ns = 4 * kSecond, .knows_busy = 1, .busy_ns = 0},
+      {.time_ns = 5 * kSecond, .knows_busy = 1, .busy_ns = kSecond / 4}};
+  EXPECT_DOUBLE_EQ(rates_of(samples).idle.value(), 0.75);
+}
+
+TEST(LiveRates, OfADeviceThatDoesNotSayHowBusyItIsHaveNoIdleShare) {
+  const std::vector<LiveSample> samples{{.time_ns = kSecond, .knows_busy = 1},
+                                        {.time_ns = 2 * kSecond}};
+  EXPECT_FALSE(rates_of(samples).idle.has_value());
+}
+
+TEST(LiveRates, OfImpossibleSamplesAreFiniteOrNotKnown) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  const std::vector<LiveSample> samples{
+      {.time_ns = kMost, .settled = kMost},
+      {.time_ns = 5, .knows_busy = 7},
+      {.time_ns = 6, .settled = kMost, .stalled_ns = kMost, .knows_busy = 9, .busy_ns = kMost}};
+  const LiveRates rates = rates_of(samples);
+  EXPECT_TRUE(std::isfinite(rates.batches.value()));
+  EXPECT_TRUE(std::isfinite(rates.stalled.value()));
+  EXPECT_DOUBLE_EQ(rates.idle.value(), 0.0);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 
 #include "live_support.hpp"
 #include "support/child_process.hpp"
-#include "told_program.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -24,13 +23,45 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using weir::testing::ChildProcess;
 using weir::testing::Finished;
+using weir::testing::Variables;
 using Words = std::vector<std::string>;
+
+/// A program that uses CUDA as a test commands (budget_program.cpp), with libweir.so.
+class ToldProgram {
+ public:
+  explicit ToldProgram(Variables variables)
+      : program_({}, {.program = BUDGET_PROGRAM,
+                      .environment = with_library(std::move(variables)),
+                      .stdin_is_pipe = true}) {}
+
+  [[nodiscard]] std::string pid() const { return std::to_string(program_.pid()); }
+  /// Its answer to a line.
+  std::string tell(const std::string& line) {
+    program_.tell(line + "\n");
+    return program_.read_line();
+  }
+  void send(int signal) const { program_.send(signal); }
+  /// Closes its input and waits for its end. Returns the exit code.
+  int end() {
+    program_.end_input();
+    const Finished end = program_.wait();
+    return end.signal != 0 ? 128 + end.signal : end.exit_code;
+  }
+
+ private:
+  static Variables with_library(Variables variables) {
+    variables.emplace("LD_PRELOAD", SWAP_IN);
+    return variables;
+  }
+
+  ChildProcess program_;
+};
 
 Finished run_weir(const Place& place, const Words& words) {
   return ChildProcess(words, {.environment = {{"WEIR_PUBLISH", place.path()}}}).wait();
 }
 
-std::map<std::string, std::string> in(const Place& place, const std::string& budget = "64MiB") {
+Variables in(const Place& place, const std::string& budget = "64MiB") {
   return {{"WEIR_PUBLISH", place.path()}, {"WEIR_BUDGET", budget}};
 }
 
@@ -145,8 +176,7 @@ TEST(WeirSet, SaysWhyAProcessCannotBeAsked) {
   expect_refused(place, {"4194304", "--budget", "8MiB"}, 1, "no process 4194304 runs here");
   expect_refused(place, {std::to_string(getpid()), "--budget", "8MiB"}, 1,
                  "does not run under Weir, or has not used CUDA yet");
-  const std::map<std::string, std::string> unpublished{{"WEIR_PUBLISH", "0"}};
-  ToldProgram hidden(unpublished);
+  ToldProgram hidden(Variables{{"WEIR_PUBLISH", "0"}});
   ASSERT_EQ(hidden.tell("take 1"), "took 0");
   expect_refused(place, {hidden.pid(), "--budget", "8MiB"}, 1, "was started with WEIR_PUBLISH=0");
   const Place elsewhere;
