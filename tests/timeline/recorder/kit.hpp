@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,7 @@ class Written {
  public:
   void begin(const ProcessInfo& info) {
     const std::lock_guard lock(mutex_);
-    info_ = info;
+    told_.info = info;
   }
   void add(std::span<const TimelineRecord> records, const Names& names) {
     const std::lock_guard lock(mutex_);
@@ -34,8 +35,8 @@ class Written {
   }
   void finish(std::uint64_t lost) {
     const std::lock_guard lock(mutex_);
-    ++finished_;
-    lost_ = lost;
+    ++told_.finished;
+    told_.lost = lost;
   }
   struct One {
     TimelineRecord record;
@@ -55,21 +56,23 @@ class Written {
     const std::lock_guard lock(mutex_);
     return calls_;
   }
-  [[nodiscard]] ProcessInfo info() const {
-    const std::lock_guard lock(mutex_);
-    return info_;
-  }
-  [[nodiscard]] int finished() const {
-    const std::lock_guard lock(mutex_);
-    return finished_;
-  }
-  [[nodiscard]] std::uint64_t lost() const {
-    const std::lock_guard lock(mutex_);
-    return lost_;
+  [[nodiscard]] std::vector<std::uint64_t> ids() const {
+    std::vector<std::uint64_t> ids;
+    for (const One& one : of(TimelineKind::kFree)) ids.push_back(one.record.id);
+    return ids;
   }
   [[nodiscard]] std::size_t size() const {
+    return where([](const auto&) { return true; }).size();
+  }
+  /// What else the writer was told.
+  struct Told {
+    ProcessInfo info;
+    int finished = 0;
+    std::uint64_t lost = 0;
+  };
+  [[nodiscard]] Told told() const {
     const std::lock_guard lock(mutex_);
-    return records_.size();
+    return told_;
   }
 
  private:
@@ -84,13 +87,11 @@ class Written {
   }
 
   mutable std::mutex mutex_;
-  ProcessInfo info_;
   std::vector<TimelineRecord> records_;
   std::vector<std::string> texts_;
   std::vector<std::string> sites_;
   std::vector<std::vector<TimelineRecord>> calls_;
-  int finished_ = 0;
-  std::uint64_t lost_ = 0;
+  Told told_;
 };
 
 /// Keeps everything. `before_write` may block or throw.
@@ -163,6 +164,15 @@ class Recording {
   const std::shared_ptr<Written> written_ = std::make_shared<Written>();
   Recorder& recorder_;
 };
+
+/// Does the work in so many threads at once, each of which has its number. They are joined where
+/// the result ends.
+template <typename Work>
+[[nodiscard]] std::vector<std::jthread> in_threads(std::uint64_t count, const Work& work) {
+  std::vector<std::jthread> threads;
+  for (std::uint64_t t = 0; t < count; ++t) threads.emplace_back([work, t] { work(t); });
+  return threads;
+}
 
 /// A record that a test recognizes.
 inline TimelineRecord event(std::uint64_t id) {

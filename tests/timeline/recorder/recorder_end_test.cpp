@@ -97,7 +97,8 @@ TEST_F(RecorderEndTest, ADiskThatHangsDoesNotHoldTheProgramUp) {
     EXPECT_EQ(capture.containing("does not answer").size(), 1U);
     go.store(true);
     go.notify_all();
-    while (written->finished() == 0) std::this_thread::yield();  // so that it is out of the writer
+    while (written->told().finished == 0)
+      std::this_thread::yield();  // so that it is out of the writer
   }
 }
 

@@ -146,19 +146,14 @@ TEST_F(RecorderStress, NothingIsLostTwiceOrTorn) {
   output.file = TimelineFile::open("test", folder_.file("run.json"));  // pages lie beside it
   Recorder& recorder = Recorder::make({}, std::move(output), std::move(options));
 
-  std::vector<std::thread> threads;
-  for (std::uint64_t t = 0; t < 3; ++t) {
-    threads.emplace_back([this, seed, t] { write_in_threads(seed + t); });
-  }
-  for (std::uint64_t t = 0; t < 2; ++t) {
-    threads.emplace_back([&, t] {
+  {
+    const auto writers = in_threads(3, [&](std::uint64_t t) { write_in_threads(seed + t); });
+    (void)in_threads(2, [&](std::uint64_t t) {
       std::mt19937_64 random(seed + 100 + t);
       for (int i = 0; i < kRounds; ++i) do_something(recorder, source, random);
     });
+    stop_ = true;
   }
-  for (std::size_t t = 3; t < threads.size(); ++t) threads[t].join();
-  stop_ = true;
-  for (std::size_t t = 0; t < 3; ++t) threads[t].join();
   const RecordingResult result = recorder.finish();
 
   const auto events = written->events();

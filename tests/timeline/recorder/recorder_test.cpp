@@ -25,26 +25,12 @@ using weir::testing::random_seed;
 using weir::testing::run_forked;
 using weir::testing::seed_message;
 
-TEST(Recorder, WhatIsWrittenIsInTheFileAfterAFlush) {
-  const Recording recording;
-  for (std::uint64_t id = 1; id <= 1000; ++id) recording->write(event(id));
-  ASSERT_TRUE(recording->flush_now());
-  const auto events = recording.written().events();
-  ASSERT_EQ(events.size(), 1000U);
-  for (std::uint64_t id = 1; id <= 1000; ++id) {
-    EXPECT_EQ(events[id - 1].record.id, id);
-    EXPECT_EQ(events[id - 1].record.bytes, id * 3);
-  }
-}
-
 TEST(Recorder, WhatFourThreadsWriteAtRandomIsWhatTheWriterGets) {
   const std::uint64_t seed = random_seed();
   SCOPED_TRACE(seed_message(seed));
   constexpr std::uint64_t kThreads = 4;
   constexpr std::uint64_t kEach = 5000;
   std::map<std::uint64_t, TimelineRecord> sent;
-  RecordingResult result;
-  std::shared_ptr<const Written> written;
   const Recording recording({.every = std::chrono::milliseconds(1)});
   const auto make = [](std::uint64_t id, std::mt19937_64& random) {
     TimelineRecord record;
@@ -67,18 +53,14 @@ TEST(Recorder, WhatFourThreadsWriteAtRandomIsWhatTheWriterGets) {
     record.detail = static_cast<std::uint8_t>(random());
     return record;
   };
-  std::vector<std::thread> threads;
-  for (std::uint64_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937_64 random(seed + t);
-      for (std::uint64_t i = 0; i < kEach; ++i) {
-        recording->write(make(t * kEach + i, random));
-        if (random() % 1000 == 0) (void)recording->flush_now();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  result = recording->finish();
+  (void)in_threads(kThreads, [&](std::uint64_t t) {
+    std::mt19937_64 random(seed + t);
+    for (std::uint64_t i = 0; i < kEach; ++i) {
+      recording->write(make(t * kEach + i, random));
+      if (random() % 1000 == 0) (void)recording->flush_now();
+    }
+  });
+  const RecordingResult result = recording->finish();
   const auto events = recording.written().events();
   ASSERT_EQ(events.size(), kThreads * kEach);
   EXPECT_EQ(result.events, recording.written().size());
@@ -105,13 +87,9 @@ TEST(Recorder, WhatFourThreadsWriteAtRandomIsWhatTheWriterGets) {
 
 TEST(Recorder, TheRecordsOfOneCallAreInTheOrderOfTheirTimes) {
   const Recording recording;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t) {
-    threads.emplace_back([&] {
-      for (std::uint64_t id = 1; id <= 2000; ++id) recording->write(event(id));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  (void)in_threads(3, [&](std::uint64_t /*thread*/) {
+    for (std::uint64_t id = 1; id <= 2000; ++id) recording->write(event(id));
+  });
   (void)recording->flush_now();
   for (const auto& call : recording.written().calls()) {
     EXPECT_TRUE(std::ranges::is_sorted(call, {}, &TimelineRecord::begin));
@@ -125,8 +103,7 @@ TEST(Recorder, RecordsOfAThreadWithTheSameTimeStayInTheirOrder) {
     recording->write({.begin = time, .end = time, .id = id, .kind = TimelineKind::kFree});
   }
   (void)recording->flush_now();
-  std::vector<std::uint64_t> ids;
-  for (const auto& one : recording.written().events()) ids.push_back(one.record.id);
+  const std::vector<std::uint64_t> ids = recording.written().ids();
   ASSERT_EQ(ids.size(), 100U);
   EXPECT_TRUE(std::ranges::is_sorted(ids));
 }
@@ -143,7 +120,7 @@ TEST(Recorder, TimesAreNanosecondsSinceItsZero) {
     around.emplace_back(before, steady());
   }
   (void)recording->flush_now();
-  const std::uint64_t zero = recording.written().info().monotonic_ns;
+  const std::uint64_t zero = recording.written().told().info.monotonic_ns;
   constexpr std::uint64_t kError = 1000;
   for (const auto& one : recording.written().events()) {
     const auto [before, after] = around[one.record.id - 1];
@@ -156,7 +133,7 @@ TEST(Recorder, TimesAreNanosecondsSinceItsZero) {
 TEST(Recorder, ATimeOfTheSteadyClockIsATimeOfItsOwn) {
   const Recording recording;
   constexpr std::int64_t kAgo = 2'000'000;
-  const auto zero = static_cast<std::int64_t>(recording.written().info().monotonic_ns);
+  const auto zero = static_cast<std::int64_t>(recording.written().told().info.monotonic_ns);
   std::int64_t now = 0;
   while (now - zero <= kAgo) now = std::chrono::steady_clock::now().time_since_epoch().count();
   recording->write({.begin = recording->at(now - kAgo),
@@ -265,20 +242,16 @@ TEST(Recorder, WhatThereIsNoRoomForIsCountedExactlyAndSaidInItsPlace) {
   (void)recording->flush_now();
   go.store(false);
   constexpr std::uint64_t kEvents = 50'000;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 2; ++t) {
-    threads.emplace_back([&] {
-      for (std::uint64_t id = 0; id < kEvents / 2; ++id) recording->write(event(id));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  (void)in_threads(2, [&](std::uint64_t /*thread*/) {
+    for (std::uint64_t id = 0; id < kEvents / 2; ++id) recording->write(event(id));
+  });
   go.store(true);
   go.notify_all();
   const RecordingResult result = recording->finish();
   const std::uint64_t arrived = recording.written().events().size();
   EXPECT_LT(arrived, kEvents);
   EXPECT_EQ(result.lost, kEvents - arrived);
-  EXPECT_EQ(recording.written().lost(), result.lost);
+  EXPECT_EQ(recording.written().told().lost, result.lost);
   std::uint64_t said = 0;
   for (const auto& one : recording.written().of(TimelineKind::kLost)) {
     said += one.record.bytes;
@@ -342,31 +315,22 @@ TEST(Recorder, TwoAtATimeEachGetTheirOwn) {
 TEST(Recorder, MayBeFinishedTwiceAndByTwoThreads) {
   const Recording recording;
   recording->write(event(1));
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 2; ++t) {
-    threads.emplace_back([&] { EXPECT_EQ(recording->finish().lost, 0U); });
-  }
-  for (std::thread& thread : threads) thread.join();
+  (void)in_threads(2, [&](std::uint64_t /*thread*/) { EXPECT_EQ(recording->finish().lost, 0U); });
   EXPECT_EQ(recording->finish().events, recording.written().size());
-  EXPECT_EQ(recording.written().finished(), 1);
+  EXPECT_EQ(recording.written().told().finished, 1);
   EXPECT_EQ(recording.written().events().size(), 1U);
 }
 
 // Each event without room requests some.
 TEST(Recorder, ThreadsThatFindNoRoomDoNotKeepItFromItsWork) {
-  const Recording recording({.buffer = mib(1)});
+  const Recording recording({.buffer = mib(1), .patience = std::chrono::minutes(5)});
   std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
-  constexpr int kThreads = 8;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      while (!stop) recording->write(event(1));
-    });
-  }
+  const auto threads = in_threads(8, [&](std::uint64_t /*thread*/) {
+    while (!stop) recording->write(event(1));
+  });
   constexpr int kFlushes = WEIR_TEST_SANITIZED != 0 ? 5 : 20;
   for (int i = 0; i < kFlushes; ++i) EXPECT_TRUE(recording->flush_now());
   stop = true;
-  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Recorder, MayBeFinishedWhileThreadsWrite) {
@@ -374,22 +338,19 @@ TEST(Recorder, MayBeFinishedWhileThreadsWrite) {
     const Recording recording({.buffer = mib(1)});
     std::atomic<bool> stop{false};
     std::atomic<int> began{0};
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 3; ++t) {
-      threads.emplace_back([&] {
-        for (std::uint64_t id = 0; !stop; ++id) {
-          if (TimelineSink* const sink = timeline_sink()) sink->write(event(id));
-          recording->write(event(id));
-          if (id == 100) ++began;
-        }
-      });
-    }
+    auto threads = in_threads(3, [&](std::uint64_t /*thread*/) {
+      for (std::uint64_t id = 0; !stop; ++id) {
+        if (TimelineSink* const sink = timeline_sink()) sink->write(event(id));
+        recording->write(event(id));
+        if (id == 100) ++began;
+      }
+    });
     while (began < 3) std::this_thread::yield();
     (void)recording->finish();
     EXPECT_EQ(timeline_sink(), nullptr);
     stop = true;
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(recording.written().finished(), 1);
+    threads.clear();
+    EXPECT_EQ(recording.written().told().finished, 1);
   }
 }
 

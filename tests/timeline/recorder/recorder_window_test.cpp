@@ -52,9 +52,7 @@ TEST(RecorderWindow, StartsAndStopsAnyNumberOfTimes) {
     EXPECT_EQ(timeline_sink(), &recording.recorder());
   }
   (void)recording->finish();
-  std::vector<std::uint64_t> ids;
-  for (const auto& one : recording.written().events()) ids.push_back(one.record.id);
-  EXPECT_EQ(ids, (std::vector<std::uint64_t>{1, 11, 21}));
+  EXPECT_EQ(recording.written().ids(), (std::vector<std::uint64_t>{1, 11, 21}));
   EXPECT_EQ(recording.written().of(TimelineKind::kStart).size(), 4U);
   EXPECT_EQ(recording.written().of(TimelineKind::kStop).size(), 4U);
 }
@@ -134,9 +132,7 @@ TEST(RecorderWindow, ARangeOfBatchesIsRecordedAndNothingElse) {
     say(batch);
   }
   (void)recording->finish();
-  std::vector<std::uint64_t> ids;
-  for (const auto& one : recording.written().of(TimelineKind::kFree)) ids.push_back(one.record.id);
-  EXPECT_EQ(ids, (std::vector<std::uint64_t>{3, 4}));
+  EXPECT_EQ(recording.written().ids(), (std::vector<std::uint64_t>{3, 4}));
   EXPECT_EQ(recording.written().of(TimelineKind::kStart).size(), 1U);
   EXPECT_EQ(recording.written().of(TimelineKind::kStop).size(), 1U);
   EXPECT_EQ(timeline_batches(), nullptr);
@@ -266,14 +262,17 @@ struct FakeActivity final : ActivitySource {
     }
   }
   std::uint64_t lost() const noexcept override { return log.lost; }
+  static RecorderOptions options(Log& log) {
+    RecorderOptions options;
+    options.activity = std::make_unique<FakeActivity>(log);
+    return options;
+  }
   Log& log;
 };
 
 TEST(RecorderWindow, AProfilerRunsWhileItRecordsAndItsRecordsAreOnTheSameClock) {
   FakeActivity::Log log;
-  RecorderOptions options;
-  options.activity = std::make_unique<FakeActivity>(log);
-  const Recording recording(std::move(options));
+  const Recording recording(FakeActivity::options(log));
   EXPECT_EQ(log.starts, 1);
   log.lost = 5;
   recording->stop();
@@ -291,7 +290,7 @@ TEST(RecorderWindow, AProfilerRunsWhileItRecordsAndItsRecordsAreOnTheSameClock) 
                                            [](const auto& one) { return one.record.id == 7; });
   EXPECT_EQ(last.name, "gemm");
   EXPECT_EQ(last.record.end - last.record.begin, 500U);
-  EXPECT_EQ(last.record.end + recording.written().info().monotonic_ns, log.first_ns);
+  EXPECT_EQ(last.record.end + recording.written().told().info.monotonic_ns, log.first_ns);
   const auto lost = recording.written().of(TimelineKind::kLost);
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_EQ(lost[0].name, "the profiler had no room");
@@ -301,9 +300,7 @@ TEST(RecorderWindow, ThreadsOfAProfilerAreTheRecordersOwn) {
   FakeActivity::Log log;
   log.known_thread = static_cast<std::uint32_t>(gettid());
   log.unknown_thread = 4'000'000;
-  RecorderOptions options;
-  options.activity = std::make_unique<FakeActivity>(log);
-  const Recording recording(std::move(options));
+  const Recording recording(FakeActivity::options(log));
   recording->write(event(1));
   (void)recording->finish();
   const auto threads = recording.written().of(TimelineKind::kThread);
@@ -319,9 +316,7 @@ TEST(RecorderWindow, ThreadsOfAProfilerAreTheRecordersOwn) {
 TEST(RecorderWindow, AProfilerThatCannotStartIsSaidOnceAndTheRecordingGoesOn) {
   FakeActivity::Log log;
   log.refusal = "CUPTI has error 999";
-  RecorderOptions options;
-  options.activity = std::make_unique<FakeActivity>(log);
-  const Recording recording(std::move(options));
+  const Recording recording(FakeActivity::options(log));
   recording->stop();
   recording->start();
   recording->write(event(1));
