@@ -1,6 +1,5 @@
 // Copies and sets: what they wait for, and what they refuse.
 
-#include <numeric>
 #include <vector>
 
 #include "tests/standin/fixture.hpp"
@@ -9,21 +8,6 @@ namespace weir::standin::testing {
 namespace {
 
 class StandInCopy : public StandIn {};
-
-TEST_F(StandInCopy, GoesThereAndBack) {
-  std::vector<unsigned char> out(512);
-  std::iota(out.begin(), out.end(), static_cast<unsigned char>(0));
-  std::vector<unsigned char> in(512);
-  unsigned char* first = make_memory();
-  unsigned char* second = make_memory();
-  ok(cudaMemcpy(first, out.data(), 512, cudaMemcpyHostToDevice));
-  ok(cudaMemcpy(second, first, 512, cudaMemcpyDeviceToDevice));
-  ok(cudaMemcpy(in.data(), second, 512, cudaMemcpyDeviceToHost));
-  EXPECT_EQ(in, out);
-  std::vector<unsigned char> again(512);
-  ok(cudaMemcpy(again.data(), second, 512, cudaMemcpyDefault));
-  EXPECT_EQ(again, out);
-}
 
 TEST_F(StandInCopy, FromPinnedMemoryReadsLate) {
   unsigned char* memory = make_memory();
@@ -47,14 +31,6 @@ TEST_F(StandInCopy, FromPageableMemoryReadsAtOnce) {
   });
   sync();
   EXPECT_TRUE(all_bytes(memory, 1));
-}
-
-TEST_F(StandInCopy, ToPageableMemoryIsDoneWhenItReturns) {
-  unsigned char* memory = make_memory();
-  std::vector<unsigned char> pageable(512);
-  ok(cudaMemsetAsync(memory, 3, 512, stream_));
-  ok(cudaMemcpyAsync(pageable.data(), memory, 512, cudaMemcpyDeviceToHost, stream_));
-  EXPECT_TRUE(all_bytes(pageable.data(), 3));
 }
 
 TEST_F(StandInCopy, ToPinnedMemoryIsNot) {
@@ -129,27 +105,6 @@ TEST_F(StandInCopy, OfRowsThatDoNotFitIsRefused) {
   EXPECT_EQ(cuMemcpy2DAsync_v2(&of_array, nullptr), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-TEST_F(StandInCopy, OfRowsBeginsWhereItIsTold) {
-  unsigned char* memory = make_memory(1024);
-  unsigned char* other = make_memory(1024);
-  ok(cudaMemset(memory, 1, 1024));
-  ok(cudaMemset(other, 2, 1024));
-  CUDA_MEMCPY2D copy{};
-  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-  copy.srcDevice = reinterpret_cast<CUdeviceptr>(other);
-  copy.dstDevice = reinterpret_cast<CUdeviceptr>(memory);
-  copy.srcPitch = copy.dstPitch = 256;
-  copy.dstXInBytes = 10;
-  copy.dstY = 1;
-  copy.WidthInBytes = 20;
-  copy.Height = 1;
-  ok(cuMemcpy2D_v2(&copy));
-  ok(cudaDeviceSynchronize());
-  EXPECT_TRUE(all_bytes(memory, 1, 266));
-  EXPECT_TRUE(all_bytes(memory + 266, 2, 20));
-  EXPECT_TRUE(all_bytes(memory + 286, 1, 1024 - 286));
-}
-
 TEST_F(StandInCopy, OfHalfWordsSetsHalfWords) {
   unsigned char* memory = make_memory();
   const auto address = reinterpret_cast<CUdeviceptr>(memory);
@@ -162,58 +117,6 @@ TEST_F(StandInCopy, OfHalfWordsSetsHalfWords) {
   EXPECT_EQ(cuMemsetD16_v2(address + 1, 0, 1), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemsetD16_v2(address, 0, 257), CUDA_ERROR_INVALID_VALUE);
 }
-
-TEST_F(StandInCopy, OfWordsSetsWords) {
-  unsigned char* memory = make_memory();
-  const auto address = reinterpret_cast<CUdeviceptr>(memory);
-  ok(cuMemsetD32_v2(address, 0x01020304, 128));
-  ok(cudaDeviceSynchronize());
-  EXPECT_EQ(*reinterpret_cast<unsigned*>(memory + 508), 0x01020304U);
-  EXPECT_EQ(cuMemsetD32_v2(address + 1, 0, 1), CUDA_ERROR_INVALID_VALUE);
-}
-
-#if CUDA_VERSION >= 13000
-TEST_F(StandInCopy, BatchesAreEnqueuedOnAStreamOfTheProgrammers) {
-  unsigned char* const from = make_pinned();
-  unsigned char* const to = make_memory();
-  std::fill_n(from, 512, 9);
-  CUdeviceptr tos[] = {reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(to + 256)};
-  CUdeviceptr froms[] = {reinterpret_cast<CUdeviceptr>(from),
-                         reinterpret_cast<CUdeviceptr>(from + 256)};
-  std::size_t sizes[] = {256, 256};
-  std::size_t first = 0;
-  CUmemcpyAttributes attributes{};
-  const auto copy = [&](CUstream on) {
-    return cuMemcpyBatchAsync_v2(tos, froms, sizes, 2, &attributes, &first, 1, on);
-  };
-  EXPECT_EQ(copy(stream_), CUDA_ERROR_INVALID_VALUE);
-  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-  EXPECT_EQ(copy(nullptr), CUDA_ERROR_INVALID_VALUE);
-  while_held([&] {
-    ok(copy(stream_));
-    EXPECT_EQ(weir_standin_pending(stream_), 2U);
-  });
-  sync();
-  EXPECT_TRUE(all_bytes(to, 9));
-}
-
-TEST_F(StandInCopy, BatchesOfCubesKeepTheirLayout) {
-  unsigned char* const from = make_pinned();
-  unsigned char* const to = make_memory();
-  for (int i = 0; i < 512; ++i) from[i] = static_cast<unsigned char>(i);
-  CUDA_MEMCPY3D_BATCH_OP cube{};
-  cube.src.type = cube.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
-  cube.src.op.ptr = {reinterpret_cast<CUdeviceptr>(from), 16, 4, {}};
-  cube.dst.op.ptr = {reinterpret_cast<CUdeviceptr>(to), 0, 0, {}};
-  cube.extent = {8, 2, 2};
-  EXPECT_EQ(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream_), CUDA_ERROR_INVALID_VALUE);
-  cube.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-  ok(cuMemcpy3DBatchAsync_v2(1, &cube, 0, stream_));
-  sync();
-  // The second row of the second layer.
-  EXPECT_TRUE(std::equal(to + 24, to + 32, from + 80));
-}
-#endif
 
 }  // namespace
 }  // namespace weir::standin::testing

@@ -43,17 +43,6 @@ constexpr struct {
     {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
     {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 512},
     {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT, 65536},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH, 16384},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT, 16384},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH, 16384},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH, 32768},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH, 32768},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT, 32768},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS, 2048},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS, 2048},
     {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 2},
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
     {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
@@ -69,6 +58,7 @@ constexpr struct {
     {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
 };
 
+/// Unknown ones are 0.
 int attribute_of(const Driver& driver, CUdevice_attribute attribute, int ordinal) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
@@ -77,8 +67,11 @@ int attribute_of(const Driver& driver, CUdevice_attribute attribute, int ordinal
       return driver.pages_supported ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
       return driver.concurrent_managed ? 1 : 0;
-    default:
-      return device_limit(attribute);
+    default: {
+      const auto* const found =
+          std::ranges::find(kAttributes, attribute, [](const auto& row) { return row.attribute; });
+      return found == std::end(kAttributes) ? 0 : found->value;
+    }
   }
 }
 
@@ -137,13 +130,6 @@ CUresult tell_code(const char* name, CUresult error, const char** out, const cha
 }
 
 }  // namespace
-
-int device_limit(CUdevice_attribute attribute) {
-  const auto* const found =
-      std::ranges::find(kAttributes, attribute, [](const auto& row) { return row.attribute; });
-  return found == std::end(kAttributes) ? 0 : found->value;
-}
-
 }  // namespace weir::standin
 
 extern "C" {

@@ -1,7 +1,5 @@
-// Devices, contexts, and what remains after a reset.
+// Devices, access to the memory of another one, and what remains after a reset.
 
-#include <cstdlib>
-#include <string_view>
 #include <thread>
 
 #include "tests/standin/fixture.hpp"
@@ -11,19 +9,6 @@ namespace {
 
 class StandInDevice : public StandIn {};
 
-TEST_F(StandInDevice, AreAsManyAsWasSet) {
-  weir_standin_set_devices(3);
-  int count = 0;
-  ok(cudaGetDeviceCount(&count));
-  EXPECT_EQ(count, 3);
-  ok(cudaSetDevice(2));
-  EXPECT_EQ(cudaSetDevice(3), cudaErrorInvalidDevice);
-  int device = -1;
-  ok(cudaGetDevice(&device));
-  EXPECT_EQ(device, 2);
-  ok(cudaSetDevice(0));
-}
-
 TEST_F(StandInDevice, NoneIsAnError) {
   weir_standin_set_devices(0);
   int count = -1;
@@ -32,31 +17,6 @@ TEST_F(StandInDevice, NoneIsAnError) {
   EXPECT_EQ(cudaSetDevice(0), cudaErrorInvalidDevice);
   weir_standin_set_devices(1);
   ok(cudaSetDevice(0));
-}
-
-TEST_F(StandInDevice, TellsWhatItIs) {
-  weir_standin_set_memory(std::size_t{96} << 20);
-  cudaDeviceProp properties{};
-  ok(cudaGetDeviceProperties(&properties, 0));
-  EXPECT_EQ(std::string_view(properties.name), "Weir stand-in 0");
-  EXPECT_EQ(properties.totalGlobalMem, std::size_t{96} << 20);
-  EXPECT_EQ(properties.major, 9);
-  EXPECT_EQ(properties.multiProcessorCount, 2);
-  EXPECT_EQ(properties.warpSize, 32);
-  EXPECT_EQ(properties.sharedMemPerBlock, 48U << 10);
-  EXPECT_EQ(properties.maxThreadsPerBlock, 1024);
-  int value = 0;
-  ok(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0));
-  EXPECT_EQ(value, 2);
-  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, 1), cudaErrorInvalidDevice);
-}
-
-TEST_F(StandInDevice, HasVersions) {
-  int version = 0;
-  ok(cudaDriverGetVersion(&version));
-  EXPECT_EQ(version, CUDA_VERSION);
-  ok(cudaRuntimeGetVersion(&version));
-  EXPECT_EQ(version, CUDART_VERSION);
 }
 
 TEST_F(StandInDevice, IsEachThreadsOwnChoice) {
@@ -73,72 +33,10 @@ TEST_F(StandInDevice, IsEachThreadsOwnChoice) {
   ok(cudaSetDevice(0));
 }
 
-TEST_F(StandInDevice, KeepsNothingWhenReset) {
-  unsigned char* memory = make_memory();
-  cudaEvent_t event = make_event();
-  ok(cudaEventRecord(event, stream_));
-  ok(cudaDeviceReset());
-  EXPECT_EQ(weir_standin_used(0), 0U);
-  EXPECT_EQ(weir_standin_live().streams, 0U);
-  EXPECT_EQ(weir_standin_live().events, 0U);
-  EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorInvalidResourceHandle);
-  ok(cudaFree(make_memory()));
-}
-
 TEST_F(StandInDevice, IsUsableByOtherThreadsAfterAReset) {
   ok(cudaFree(make_memory()));
   std::thread([] { ok(cudaDeviceReset()); }).join();
   ok(cudaFree(make_memory()));
-}
-
-TEST_F(StandInDevice, DoesNotWorkInAForkedChild) {
-  const auto try_it = [] {
-    void* memory = nullptr;
-    std::_Exit(cudaMalloc(&memory, 1));
-  };
-  EXPECT_EXIT(try_it(), ::testing::ExitedWithCode(cudaErrorInitializationError), "");
-}
-
-TEST_F(StandInDevice, NeedsAContextAtTheDriver) {
-  std::thread([] {
-    CUdeviceptr memory = 0;
-    EXPECT_EQ(cuMemAlloc_v2(&memory, 512), CUDA_ERROR_INVALID_CONTEXT);
-    CUcontext primary = nullptr;
-    ok(cuDevicePrimaryCtxRetain(&primary, 0));
-    ok(cuCtxPushCurrent_v2(primary));
-    ok(cuMemAlloc_v2(&memory, 512));
-    ok(cuMemFree_v2(memory));
-    CUcontext popped = nullptr;
-    ok(cuCtxPopCurrent_v2(&popped));
-    EXPECT_EQ(popped, primary);
-    EXPECT_EQ(cuCtxPopCurrent_v2(&popped), CUDA_ERROR_INVALID_CONTEXT);
-    ok(cuDevicePrimaryCtxRelease_v2(0));
-  }).join();
-}
-
-#if CUDA_VERSION >= 13000
-TEST_F(StandInDevice, AContextTakesItsMemoryAlong) {
-  CUcontext context = nullptr;
-  ok(cuCtxCreate_v4(&context, nullptr, 0, 0));
-  CUdeviceptr memory = 0;
-  ok(cuMemAlloc_v2(&memory, 1024));
-  EXPECT_EQ(weir_standin_used(0), 1024U);
-  ok(cuCtxDestroy_v2(context));
-  EXPECT_EQ(weir_standin_used(0), 0U);
-  EXPECT_EQ(cuCtxSetCurrent(context), CUDA_ERROR_INVALID_CONTEXT);
-  ok(cudaFree(make_memory()));
-}
-#endif
-
-TEST_F(StandInDevice, NamesItsErrors) {
-  EXPECT_STREQ(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation");
-  EXPECT_STREQ(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
-  EXPECT_STREQ(cudaGetErrorString(static_cast<cudaError_t>(555)), "unrecognized error code");
-  const char* name = nullptr;
-  ok(cuGetErrorName(CUDA_ERROR_NOT_READY, &name));
-  EXPECT_STREQ(name, "CUDA_ERROR_NOT_READY");
-  EXPECT_EQ(cuGetErrorName(static_cast<CUresult>(555), &name), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(StandInDevice, SaysOfWhatIsNotImitatedThatItIsNotSupported) {
@@ -150,6 +48,72 @@ TEST_F(StandInDevice, SaysOfWhatIsNotImitatedThatItIsNotSupported) {
   const void* table = nullptr;
   EXPECT_EQ(cuGetExportTable(&table, nullptr), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(weir_standin_calls("cuGetExportTable"), 1U);
+}
+
+class StandInPeer : public StandIn {
+ protected:
+  StandInPeer() { weir_standin_set_devices(2); }
+
+  static cudaMemPool_t pool_of(int device) {
+    cudaMemPool_t pool = nullptr;
+    ok(cudaDeviceGetDefaultMemPool(&pool, device));
+    return pool;
+  }
+  static cudaMemAccessFlags access_of(cudaMemPool_t pool, int device) {
+    cudaMemAccessFlags flags{};
+    cudaMemLocation location{};
+    location.type = cudaMemLocationTypeDevice;
+    location.id = device;
+    ok(cudaMemPoolGetAccess(&flags, pool, &location));
+    return flags;
+  }
+  static cudaError_t set_access(cudaMemPool_t pool, int device, cudaMemAccessFlags flags) {
+    cudaMemAccessDesc access{};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = device;
+    access.flags = flags;
+    return cudaMemPoolSetAccess(pool, &access, 1);
+  }
+};
+
+TEST_F(StandInPeer, IsAccessedOnceEnabledAndInOneDirection) {
+  ok(cudaSetDevice(0));
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+  ok(cudaDeviceEnablePeerAccess(1, 0));
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorPeerAccessAlreadyEnabled);
+  ok(cudaSetDevice(1));
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(0), cudaErrorPeerAccessNotEnabled);
+  ok(cudaSetDevice(0));
+  ok(cudaDeviceDisablePeerAccess(1));
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(2, 0), cudaErrorInvalidDevice);
+}
+
+TEST_F(StandInPeer, HasToBeEnabledAgainAfterAResetOfEither) {
+  for (const int device : {0, 1}) {
+    ok(cudaSetDevice(0));
+    ok(cudaDeviceEnablePeerAccess(1, 0));
+    ok(cudaSetDevice(device));
+    ok(cudaDeviceReset());
+    ok(cudaSetDevice(0));
+    EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+  }
+}
+
+TEST_F(StandInPeer, MayUseAPoolThatSaysSo) {
+  cudaMemPool_t pool = pool_of(0);
+  EXPECT_EQ(access_of(pool, 0), cudaMemAccessFlagsProtReadWrite);
+  EXPECT_EQ(access_of(pool, 1), cudaMemAccessFlagsProtNone);
+  ok(set_access(pool, 1, cudaMemAccessFlagsProtReadWrite));
+  EXPECT_EQ(access_of(pool, 1), cudaMemAccessFlagsProtReadWrite);
+  EXPECT_EQ(access_of(pool_of(1), 0), cudaMemAccessFlagsProtNone);
+  ok(set_access(pool, 1, cudaMemAccessFlagsProtNone));
+  EXPECT_EQ(access_of(pool, 1), cudaMemAccessFlagsProtNone);
+  // Its own device keeps access.
+  EXPECT_EQ(set_access(pool, 0, cudaMemAccessFlagsProtNone), cudaErrorInvalidValue);
+  EXPECT_EQ(set_access(pool, 2, cudaMemAccessFlagsProtReadWrite), cudaErrorInvalidDevice);
 }
 
 }  // namespace

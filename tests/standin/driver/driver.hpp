@@ -241,8 +241,6 @@ CUresult on_own_stream(CUresult (*function)(P...), A... arguments) {
 
 Device& get_device(Driver& driver, CUdevice ordinal,
                    CUresult otherwise = CUDA_ERROR_INVALID_DEVICE);
-/// Attribute that is the same for every simulated device; unknown ones are 0.
-int device_limit(CUdevice_attribute attribute);
 
 /// Returns the context of this handle while it lives, otherwise null.
 Context* find_context(Driver& driver, CUcontext handle);

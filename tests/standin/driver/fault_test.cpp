@@ -15,40 +15,6 @@ class StandInFault : public StandIn {
   }
 };
 
-TEST_F(StandInFault, StrikesTheCallItIsFor) {
-  weir_standin_fail("cuMemAlloc", 3, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinOnce);
-  void* memory = nullptr;
-  ok(cudaMalloc(&memory, 1));
-  ok(cudaMalloc(&memory, 1));
-  EXPECT_EQ(cudaMalloc(&memory, 1), cudaErrorMemoryAllocation);
-  EXPECT_EQ(weir_standin_live().device_blocks, 2U);
-  ok(cudaMalloc(&memory, 1));
-}
-
-TEST_F(StandInFault, LastsWhenItIsToLast) {
-  weir_standin_fail("cuMemAlloc", 2, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinFromThenOn);
-  void* memory = nullptr;
-  ok(cudaMalloc(&memory, 1));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(cudaMalloc(&memory, 1), cudaErrorMemoryAllocation);
-  weir_standin_clear_faults();
-  ok(cudaMalloc(&memory, 1));
-}
-
-TEST_F(StandInFault, OfOneCallLeavesOthersAlone) {
-  weir_standin_fail("cuEventQuery", 1, CUDA_ERROR_ILLEGAL_ADDRESS, kWeirStandinOnce);
-  cudaEvent_t event = make_event();
-  ok(cudaEventSynchronize(event));
-  EXPECT_EQ(cudaEventQuery(event), cudaErrorIllegalAddress);
-  ok(cudaEventQuery(event));
-}
-
-TEST_F(StandInFault, OfALaunchDoesNotRunIt) {
-  weir_standin_fail("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, kWeirStandinOnce);
-  EXPECT_EQ(launch(stream_), cudaErrorLaunchOutOfResources);
-  EXPECT_EQ(weir_standin_pending(stream_), 0U);
-  ok(launch(stream_));
-}
-
 TEST_F(StandInFault, OfAKernelBreaksItsContext) {
   unsigned char* memory = make_memory();
   weir_standin_fail_kernel(2, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -85,18 +51,6 @@ TEST_F(StandInFault, OfACallIsTheLastErrorOnce) {
   ok(cudaFree(nullptr));
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
   ok(cudaPeekAtLastError());
-}
-
-TEST_F(StandInFault, CallsAreCountedByName) {
-  weir_standin_clear_counters();
-  EXPECT_EQ(weir_standin_calls(nullptr), 0U);
-  cudaFree(make_memory());
-  cudaFreeHost(make_pinned());
-  EXPECT_EQ(weir_standin_calls("cuMemAlloc"), 1U);
-  EXPECT_EQ(weir_standin_calls("cuMemFree"), 1U);
-  EXPECT_EQ(weir_standin_calls("cuMemHostAlloc"), 1U);
-  EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 0U);
-  EXPECT_GE(weir_standin_calls(nullptr), 4U);
 }
 
 TEST_F(StandInFault, AResetTakesEverythingBack) {

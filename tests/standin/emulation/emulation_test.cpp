@@ -20,24 +20,6 @@ __global__ void reverse_kernel(float* numbers) {
   own[threadIdx.x] = staged[last - threadIdx.x];
 }
 
-/// sums[block] = the sum of the block's numbers: lanes by shuffles, warps through shared memory.
-/// Lanes beyond `count` contribute zero.
-__global__ void __launch_bounds__(256)
-    sum_kernel(const float* numbers, std::size_t count, float* sums) {
-  __shared__ float of_warps[8];
-  const std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  float sum = i < count ? numbers[i] : 0.0F;
-  for (unsigned half = warpSize / 2; half > 0; half /= 2) {
-    sum += __shfl_down_sync(0xFFFFFFFFU, sum, half);
-  }
-  if (threadIdx.x % warpSize == 0) of_warps[threadIdx.x / warpSize] = sum;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  float total = 0;
-  for (unsigned warp = 0; warp < blockDim.x / warpSize; ++warp) total += of_warps[warp];
-  sums[blockIdx.x] = total;
-}
-
 /// The values that each lane gets from the others: four numbers a lane.
 __global__ void lanes_kernel(int* seen) {
   const int lane = static_cast<int>(threadIdx.x);
@@ -96,17 +78,6 @@ TEST_F(StandInEmulation, SharedMemoryIsTheBlocksAndBarriersHold) {
   }
 }
 
-TEST_F(StandInEmulation, ShufflesAddUpAWarp) {
-  std::vector<float> numbers(1000);
-  std::iota(numbers.begin(), numbers.end(), 1.0F);
-  const float* device = to_device(numbers);
-  float* sums = to_device(std::vector<float>(4));
-  cuda::launch("sum", sum_kernel, {4, 256}, blocking_, device, numbers.size(), sums);
-  const std::vector<float> found = to_host(sums, 4);
-  EXPECT_EQ(std::accumulate(found.begin(), found.end(), 0.0F), 500500.0F);
-  EXPECT_EQ(found[0], 32896.0F);
-}
-
 TEST_F(StandInEmulation, ShufflesReachTheLanesTheyName) {
   int* seen = to_device(std::vector<int>(128));
   cuda::launch("lanes", lanes_kernel, {1, 32}, blocking_, seen);
@@ -124,17 +95,6 @@ TEST_F(StandInEmulation, ThreadsThatEndedAreNotWaitedFor) {
   int* counted = to_device(std::vector<int>(2));
   cuda::launch("leave", leave_kernel, {1, 100}, blocking_, counted);
   EXPECT_EQ(to_host(counted, 2), (std::vector<int>{100, 50}));
-}
-
-TEST_F(StandInEmulation, RunsOnTheStreamsThreadLikeOtherWork) {
-  std::vector<float> numbers{1, 2, 3};
-  float* device = to_device(numbers);
-  while_held(blocking_, [&] {
-    cuda::launch("reverse", reverse_kernel, {1, 3}, blocking_, device);
-    EXPECT_EQ(cudaStreamQuery(blocking_), cudaErrorNotReady);
-    EXPECT_EQ(device[0], 1.0F);
-  });
-  EXPECT_EQ(to_host(device, 3), (std::vector<float>{3, 2, 1}));
 }
 
 TEST_F(StandInEmulation, KernelsOfTwoStreamsKeepTheirSharedMemoryApart) {

@@ -1,4 +1,5 @@
-// Arrays: their bytes are counted against the device, and have no contents.
+// Arrays: their bytes are counted against the device, and have no contents. Their extents have no
+// limit.
 
 #include <algorithm>
 
@@ -28,39 +29,6 @@ std::size_t channel_bytes(CUarray_format format) {
   }
 }
 
-bool within(std::size_t value, CUdevice_attribute most) {
-  return value >= 1 && value <= static_cast<std::size_t>(device_limit(most));
-}
-
-bool valid_layers(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
-  if (wanted.Height == 0) {
-    return within(wanted.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH) &&
-           within(wanted.Depth, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS);
-  }
-  return within(wanted.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH) &&
-         within(wanted.Height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT) &&
-         within(wanted.Depth, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS);
-}
-
-bool valid_extents(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
-  const bool layered = (wanted.Flags & CUDA_ARRAY3D_LAYERED) != 0;
-  if ((wanted.Flags & CUDA_ARRAY3D_CUBEMAP) != 0) {
-    const bool faces = layered ? wanted.Depth % 6 == 0 : wanted.Depth == 6;
-    return wanted.Width == wanted.Height && faces && valid_layers(wanted);
-  }
-  if (layered) return valid_layers(wanted);
-  if (wanted.Depth != 0) {
-    return within(wanted.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH) &&
-           within(wanted.Height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT) &&
-           within(wanted.Depth, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH);
-  }
-  if (wanted.Height != 0) {
-    return within(wanted.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH) &&
-           within(wanted.Height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT);
-  }
-  return within(wanted.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH);
-}
-
 void check(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
   constexpr unsigned int kFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
                                   CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
@@ -70,7 +38,7 @@ void check(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
   constexpr int kFirstPacked = 0x50;
   const bool known = channel_bytes(wanted.Format) != 0;
   require(known || wanted.Format < kFirstPacked, CUDA_ERROR_NOT_SUPPORTED);
-  require(known && valid_extents(wanted));
+  require(known && wanted.Width != 0);
 }
 
 std::size_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR& wanted, unsigned int level) {

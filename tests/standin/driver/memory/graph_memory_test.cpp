@@ -135,19 +135,6 @@ TEST_F(StandInGraphMemory, IsGivenBackByTheNextLaunchIfThatWasSaid) {
   EXPECT_EQ(used(), 2 * kMiB);
 }
 
-TEST_F(StandInGraphMemory, MayBeGivenByAnotherGraph) {
-  unsigned char* memory = nullptr;
-  cudaGraphExec_t taking = make_exec(&memory);
-  begin();
-  ok(cudaFreeAsync(memory, stream_));
-  cudaGraphExec_t giving = instantiate(end());
-  EXPECT_EQ(cudaGraphLaunch(giving, stream_), cudaErrorInvalidValue);
-  ok(cudaGraphLaunch(taking, stream_));
-  ok(cudaGraphLaunch(giving, stream_));
-  EXPECT_EQ(used(), 0U);
-  ok(cudaGraphLaunch(taking, stream_));
-}
-
 TEST_F(StandInGraphMemory, IsTheOnlyKindThatACaptureFrees) {
   void* pooled = nullptr;
   ok(cudaMallocAsync(&pooled, 512, stream_));
@@ -161,17 +148,6 @@ TEST_F(StandInGraphMemory, IsTheOnlyKindThatACaptureFrees) {
   EXPECT_EQ(cudaFreeAsync(memory, stream_), cudaErrorInvalidValue);
   EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(reserved(), 0U);
-}
-
-TEST_F(StandInGraphMemory, CountsAgainstTheDevice) {
-  weir_standin_set_memory(4 * kMiB);
-  begin();
-  void* memory = nullptr;
-  EXPECT_EQ(cudaMallocAsync(&memory, 5 * kMiB, stream_), cudaErrorMemoryAllocation);
-  EXPECT_NE(take(4 * kMiB), nullptr);
-  EXPECT_EQ(cudaMallocAsync(&memory, 1, stream_), cudaErrorMemoryAllocation);
-  ok(cudaGraphDestroy(end()));
-  EXPECT_EQ(weir_standin_used(0), 0U);
 }
 
 TEST_F(StandInGraphMemory, OfABrokenCaptureIsGivenBack) {
@@ -205,103 +181,6 @@ TEST_F(StandInGraphMemory, AllowsOneInstanceAndNoChild) {
   ok(cudaGraphExecDestroy(exec));
   ok(cudaGraphInstantiate(&second, graph, 0));
 }
-
-TEST_F(StandInGraphMemory, GoesWithItsContext) {
-  unsigned char* memory = nullptr;
-  cudaGraphExec_t exec = make_exec(&memory);
-  ok(cudaGraphLaunch(exec, stream_));
-  ok(cudaDeviceReset());
-  EXPECT_EQ(weir_standin_used(0), 0U);
-  EXPECT_EQ(reserved(), 0U);
-  EXPECT_EQ(used(), 0U);
-  ok(cudaGraphExecDestroy(exec));
-  EXPECT_EQ(weir_standin_used(0), 0U);
-}
-
-TEST_F(StandInGraphMemory, HasPeaksThatCanBeTakenBack) {
-  unsigned char* memory = nullptr;
-  (void)make_exec(&memory);
-  cudaGraphExec_t other = make_exec(&memory);
-  ok(cudaGraphExecDestroy(other));
-  EXPECT_EQ(ask(cudaGraphMemAttrReservedMemHigh), 4 * kMiB);
-  cuuint64_t value = 1;
-  EXPECT_EQ(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &value),
-            CUDA_ERROR_INVALID_VALUE);
-  value = 0;
-  ok(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &value));
-  EXPECT_EQ(ask(cudaGraphMemAttrReservedMemHigh), 2 * kMiB);
-  EXPECT_EQ(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &value),
-            CUDA_ERROR_INVALID_VALUE);
-  ok(cudaDeviceGraphMemTrim(0));
-  EXPECT_EQ(cudaDeviceGraphMemTrim(1), cudaErrorInvalidDevice);
-}
-
-TEST_F(StandInGraphMemory, IsTakenByNodesToo) {
-  CUgraph graph = nullptr;
-  CUgraphNode node = nullptr;
-  ok(cuGraphCreate(&graph, 0));
-  CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
-  wanted.bytesize = kMiB;
-  EXPECT_EQ(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &wanted), CUDA_ERROR_NOT_SUPPORTED);
-  wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  wanted.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  ok(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &wanted));
-  EXPECT_EQ(reserved(), 2 * kMiB);
-  ok(cuGraphAddMemFreeNode(&node, graph, &node, 1, wanted.dptr));
-  EXPECT_EQ(cuGraphAddMemFreeNode(&node, graph, nullptr, 0, wanted.dptr), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuGraphAddMemFreeNode(&node, graph, nullptr, 0, 1), CUDA_ERROR_INVALID_VALUE);
-  cudaGraphExec_t exec = instantiate(graph);
-  ok(cudaGraphLaunch(exec, stream_));
-  EXPECT_EQ(used(), 0U);
-}
-
-#if CUDA_VERSION >= 12030
-TEST_F(StandInGraphMemory, IsTakenByNodesOfAnyType) {
-  CUgraph graph = nullptr;
-  CUgraphNode node = nullptr;
-  ok(cuGraphCreate(&graph, 0));
-  CUgraphNodeParams wanted{};
-  wanted.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-  wanted.alloc.bytesize = kMiB;
-  wanted.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  wanted.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  ok(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &wanted));
-  EXPECT_EQ(reserved(), 2 * kMiB);
-  CUgraphNodeParams freed{};
-  freed.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
-  freed.free.dptr = wanted.alloc.dptr;
-  ok(cuGraphAddNode_v2(&node, graph, &node, nullptr, 1, &freed));
-  CUgraphNodeParams other{};
-  other.type = CU_GRAPH_NODE_TYPE_EMPTY;
-  EXPECT_EQ(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &other), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, nullptr),
-            CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(StandInGraphMemory, IsAddedToAGraphThatIsThere) {
-  begin();
-  unsigned char* memory = take(kMiB);
-  cudaGraph_t graph = end();
-  cudaGraphExec_t before = instantiate(graph);
-  ok(cudaGraphExecDestroy(before));
-  ok(cuStreamBeginCaptureToGraph(stream_, graph, nullptr, nullptr, 0,
-                                 CU_STREAM_CAPTURE_MODE_GLOBAL));
-  ok(cudaMemsetAsync(memory, 6, kMiB, stream_));
-  ok(cudaFreeAsync(memory, stream_));
-  EXPECT_EQ(end(), graph);
-  std::size_t nodes = 0;
-  ok(cudaGraphGetNodes(graph, nullptr, &nodes));
-  EXPECT_EQ(nodes, 3U);
-  cudaGraphExec_t exec = instantiate(graph);
-  ok(cudaGraphLaunch(exec, stream_));
-  sync();
-  EXPECT_TRUE(all_bytes(memory, 6, kMiB));
-  EXPECT_EQ(used(), 0U);
-  EXPECT_EQ(cuStreamBeginCaptureToGraph(stream_, nullptr, nullptr, nullptr, 0,
-                                        CU_STREAM_CAPTURE_MODE_GLOBAL),
-            CUDA_ERROR_INVALID_VALUE);
-}
-#endif
 
 }  // namespace
 }  // namespace weir::standin::testing

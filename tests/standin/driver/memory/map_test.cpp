@@ -56,13 +56,6 @@ class StandInMap : public StandIn {
   }
 };
 
-TEST_F(StandInMap, GranularityIsAPage) {
-  std::size_t granularity = 0;
-  const CUmemAllocationProp of_device = properties(CU_MEM_HANDLE_TYPE_NONE);
-  ok(cuMemGetAllocationGranularity(&granularity, &of_device, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-  EXPECT_EQ(granularity, kPage);
-}
-
 TEST_F(StandInMap, APageIsMemoryOnceItIsMappedAndAllowed) {
   const CUdeviceptr address = reserve(2 * kPage);
   EXPECT_EQ(address % kPage, 0U);
@@ -79,32 +72,6 @@ TEST_F(StandInMap, APageIsMemoryOnceItIsMappedAndAllowed) {
   ok(cuMemUnmap(address, kPage));
   expect_untouchable(address);
   EXPECT_EQ(cudaMemset(bytes_at(address), 0, 1), cudaErrorInvalidValue);
-}
-
-TEST_F(StandInMap, APageCanBeAddressesOnly) {
-  constexpr std::size_t kLarge = std::size_t{1} << 34U;
-  weir_standin_set_memory(kLarge);
-  weir_standin_set_addresses_only(1);
-  const CUdeviceptr address = reserve(kLarge);
-  const auto page = make_page(kLarge);
-  EXPECT_EQ(weir_standin_used(0), kLarge);
-  map_for_use(address, page, kLarge);
-  expect_untouchable(address);
-  ok(cuMemUnmap(address, kLarge));
-  ok(cuMemRelease(page));
-  EXPECT_EQ(weir_standin_used(0), 0U);
-}
-
-TEST_F(StandInMap, APageMovesWithWhatItHolds) {
-  const CUdeviceptr first = reserve(kPage);
-  const CUdeviceptr second = reserve(4 * kPage, 4 * kPage);
-  EXPECT_EQ(second % (4 * kPage), 0U);
-  const auto page = make_page();
-  map_for_use(first, page);
-  bytes_at(first)[77] = 42;
-  ok(cuMemUnmap(first, kPage));
-  map_for_use(second + kPage, page);
-  EXPECT_EQ(bytes_at(second + kPage)[77], 42);
 }
 
 TEST_F(StandInMap, OnlyWholeMappingsAreUnmapped) {
@@ -133,29 +100,6 @@ TEST_F(StandInMap, WhatIsNotReservedFreeOrFittingIsRefused) {
   EXPECT_EQ(create(&odd, kPage + 512), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(StandInMap, APageLivesUntilItIsReleasedAndUnmapped) {
-  const CUdeviceptr address = reserve(kPage);
-  const auto page = make_page();
-  ok(map(address, page));
-  ok(cuMemRelease(page));
-  EXPECT_EQ(cuMemRelease(page), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(weir_standin_used(0), kPage);
-  ok(cuMemUnmap(address, kPage));
-  EXPECT_EQ(weir_standin_used(0), 0U);
-  EXPECT_EQ(weir_standin_live().physical, 0U);
-  ok(cuMemAddressFree(address, kPage));
-  EXPECT_EQ(weir_standin_live().reservations, 0U);
-}
-
-TEST_F(StandInMap, PagesAreOutOfTheDevicesMemory) {
-  weir_standin_set_memory(3 * kPage);
-  const auto page = make_page(2 * kPage);
-  CUmemGenericAllocationHandle more = 0;
-  EXPECT_EQ(create(&more, 2 * kPage), CUDA_ERROR_OUT_OF_MEMORY);
-  ok(cuMemRelease(page));
-  ok(create(&more, 2 * kPage));
-}
-
 TEST_F(StandInMap, NeighbouringPagesAreOneRangeToACopy) {
   const CUdeviceptr address = reserve(2 * kPage);
   map_for_use(address, make_page());
@@ -165,48 +109,16 @@ TEST_F(StandInMap, NeighbouringPagesAreOneRangeToACopy) {
   ok(cudaDeviceSynchronize());
 }
 
-class StandInExport : public StandInMap {
- protected:
-  static constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-
-  static void* as_handle(int file) {
-    return reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
-  }
-  static unsigned char* mapped(CUmemGenericAllocationHandle page) {
-    const CUdeviceptr address = reserve(kPage);
-    map_for_use(address, page);
-    return bytes_at(address);
-  }
-};
-
-TEST_F(StandInExport, WhatIsImportedIsTheSameMemoryAndCountsOnce) {
-  const auto page = make_page(kPage, kFile);
-  int file = -1;
-  ok(cuMemExportToShareableHandle(&file, page, kFile, 0));
-  CUmemGenericAllocationHandle imported = 0;
-  ok(cuMemImportFromShareableHandle(&imported, as_handle(file), kFile));
-  close(file);
-  EXPECT_NE(imported, page);
-  unsigned char* const one = mapped(page);
-  unsigned char* const other = mapped(imported);
-  one[5] = 77;
-  EXPECT_EQ(other[5], 77);
-  EXPECT_EQ(weir_standin_used(0), kPage);
-  ok(cuMemUnmap(reinterpret_cast<CUdeviceptr>(other), kPage));
-  ok(cuMemRelease(imported));
-  EXPECT_EQ(weir_standin_used(0), kPage);
-  EXPECT_EQ(one[5], 77);
-}
-
-TEST_F(StandInExport, OnlyWhatWasMadeForItIsExportedAndOnlyPagesAreImported) {
+TEST_F(StandInMap, OnlyWhatWasMadeForItIsExportedAndOnlyPagesAreImported) {
+  constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   int file = -1;
   EXPECT_EQ(cuMemExportToShareableHandle(&file, make_page(), kFile, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(
       cuMemExportToShareableHandle(&file, make_page(kPage, kFile), CU_MEM_HANDLE_TYPE_WIN32, 0),
       CUDA_ERROR_NOT_SUPPORTED);
   CUmemGenericAllocationHandle imported = 0;
-  for (const int other : {-1, STDERR_FILENO}) {
-    EXPECT_EQ(cuMemImportFromShareableHandle(&imported, as_handle(other), kFile),
+  for (const std::intptr_t other : {-1, STDERR_FILENO}) {
+    EXPECT_EQ(cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(other), kFile),
               CUDA_ERROR_INVALID_VALUE);
   }
 }

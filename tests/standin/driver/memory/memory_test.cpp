@@ -1,4 +1,4 @@
-// Device and host memory: what is counted, what is refused, and its contents.
+// Memory of the device, of pools and of arrays: what is counted, what is refused, and its contents.
 
 #include <cstdint>
 
@@ -15,66 +15,7 @@ class StandInMemory : public StandIn {
     ok(cudaPointerGetAttributes(&attributes, pointer));
     return attributes;
   }
-  static std::size_t free_bytes() {
-    std::size_t free = 0;
-    std::size_t total = 0;
-    ok(cudaMemGetInfo(&free, &total));
-    return free;
-  }
 };
-
-TEST_F(StandInMemory, IsCountedFromAllocationToFree) {
-  weir_standin_set_memory(64 * kMiB);
-  EXPECT_EQ(free_bytes(), 64 * kMiB);
-  unsigned char* memory = make_memory(kMiB + 1);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 512, 0U);
-  EXPECT_EQ(free_bytes(), 63 * kMiB - 512);
-  EXPECT_EQ(weir_standin_used(0), kMiB + 512);
-  EXPECT_EQ(weir_standin_live().device_bytes, kMiB + 1);
-  ok(cudaFree(memory));
-  EXPECT_EQ(free_bytes(), 64 * kMiB);
-  EXPECT_EQ(weir_standin_peak(0), kMiB + 512);
-  EXPECT_EQ(weir_standin_live().device_blocks, 0U);
-}
-
-TEST_F(StandInMemory, RunsOutAtItsSize) {
-  weir_standin_set_memory(8 * kMiB);
-  unsigned char* most = make_memory(7 * kMiB);
-  void* more = nullptr;
-  EXPECT_EQ(cudaMalloc(&more, kMiB + 1), cudaErrorMemoryAllocation);
-  EXPECT_EQ(more, nullptr);
-  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
-  ok(cudaGetLastError());
-  ok(cudaMalloc(&more, kMiB));
-  EXPECT_EQ(cudaMalloc(&more, SIZE_MAX - 3), cudaErrorMemoryAllocation);
-  ok(cudaFree(most));
-}
-
-TEST_F(StandInMemory, CanBeAddressesOnlyOfADeviceOfAnySize) {
-  constexpr std::size_t kLarge = std::size_t{1} << 34U;
-  weir_standin_set_memory(kLarge);
-  weir_standin_set_addresses_only(1);
-  unsigned char* half = make_memory(kLarge / 2);
-  unsigned char* rest = make_memory(kLarge / 2);
-  void* more = nullptr;
-  EXPECT_EQ(cudaMalloc(&more, 1), cudaErrorMemoryAllocation);
-  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
-  ok(cudaFree(half));
-  EXPECT_EQ(free_bytes(), kLarge / 2);
-  weir_standin_set_addresses_only(0);  // for later allocations
-  unsigned char* memory = make_memory(kMiB);
-  memory[0] = 1;
-  ok(cudaFree(rest));
-  ok(cudaFree(memory));
-  EXPECT_EQ(free_bytes(), kLarge);
-}
-
-TEST_F(StandInMemory, OfNoBytesIsNothing) {
-  void* memory = &memory;
-  ok(cudaMalloc(&memory, 0));
-  EXPECT_EQ(memory, nullptr);
-  ok(cudaFree(nullptr));
-}
 
 TEST_F(StandInMemory, NewMemoryHoldsNoZeros) {
   EXPECT_TRUE(all_bytes(make_memory(kMiB), 0xA5, kMiB));
@@ -121,32 +62,6 @@ TEST_F(StandInMemory, AFreeWaitsForTheDevice) {
   }
 }
 
-TEST_F(StandInMemory, PinnedMemoryIsKnownAndNotTheDevices) {
-  unsigned char* memory = make_pinned();
-  EXPECT_EQ(weir_standin_used(0), 0U);
-  EXPECT_EQ(weir_standin_live().host_blocks, 1U);
-  EXPECT_EQ(attributes_of(memory + 5).type, cudaMemoryTypeHost);
-  EXPECT_EQ(attributes_of(memory + 5).hostPointer, memory + 5);
-  void* device = nullptr;
-  ok(cudaHostGetDevicePointer(&device, memory, 0));
-  EXPECT_EQ(device, memory);
-  EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
-  ok(cudaFreeHost(memory));
-  EXPECT_EQ(weir_standin_live().host_blocks, 0U);
-}
-
-TEST_F(StandInMemory, RegisteredMemoryIsPinnedUntilItIsNot) {
-  unsigned char own[256] = {};
-  ok(cudaHostRegister(own, sizeof own, cudaHostRegisterDefault));
-  EXPECT_EQ(cudaHostRegister(own, sizeof own, cudaHostRegisterDefault),
-            cudaErrorHostMemoryAlreadyRegistered);
-  EXPECT_EQ(attributes_of(own).type, cudaMemoryTypeHost);
-  EXPECT_EQ(cudaFreeHost(own), cudaErrorInvalidValue);
-  ok(cudaHostUnregister(own));
-  EXPECT_EQ(cudaHostUnregister(own), cudaErrorHostMemoryNotRegistered);
-  EXPECT_EQ(attributes_of(own).type, cudaMemoryTypeUnregistered);
-}
-
 TEST_F(StandInMemory, DeviceMemoryIsKnownByAnyOfItsAddresses) {
   unsigned char* memory = make_memory(4096);
   const cudaPointerAttributes attributes = attributes_of(memory + 4095);
@@ -168,29 +83,6 @@ TEST_F(StandInMemory, InRowsHasAPitch) {
   EXPECT_EQ(cuMemAllocPitch_v2(&rows, &pitch, 0, 16, 4), CUDA_ERROR_INVALID_VALUE);
   ok(cuMemAllocPitch_v2(&rows, &pitch, 512, 1, 16));
   EXPECT_EQ(pitch, 512U);
-}
-
-TEST_F(StandInMemory, OfTheManagedKindIsCountedAndOfBothSides) {
-  void* memory = nullptr;
-  ok(cudaMallocManaged(&memory, kMiB, cudaMemAttachGlobal));
-  EXPECT_EQ(weir_standin_used(0), kMiB);
-  auto* bytes = static_cast<unsigned char*>(memory);
-  std::fill_n(bytes, 512, static_cast<unsigned char>(5));
-  unsigned char* device = make_memory();
-  ok(cudaMemcpy(device, bytes, 512, cudaMemcpyHostToDevice));
-  ok(cudaMemcpy(bytes + 512, device, 512, cudaMemcpyDeviceToDevice));
-  ok(cudaDeviceSynchronize());
-  EXPECT_TRUE(all_bytes(bytes, 5, 1024));
-  const cudaPointerAttributes attributes = attributes_of(bytes + 7);
-  EXPECT_EQ(attributes.type, cudaMemoryTypeManaged);
-  EXPECT_EQ(attributes.hostPointer, bytes + 7);
-  EXPECT_EQ(attributes.devicePointer, bytes + 7);
-  EXPECT_EQ(cudaFreeHost(memory), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaFreeAsync(memory, nullptr), cudaErrorInvalidValue);
-  ok(cudaFree(memory));
-  EXPECT_EQ(weir_standin_used(0), 512U);
-  EXPECT_EQ(cudaMallocManaged(&memory, 0, cudaMemAttachGlobal), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaMallocManaged(&memory, 1, cudaMemAttachSingle), cudaErrorInvalidValue);
 }
 
 TEST_F(StandInMemory, FreedTooEarlyIsNotTouched) {
@@ -224,18 +116,153 @@ TEST_F(StandInMemory, AtTheSameAddressIsOtherMemory) {
   weir_standin_clear_faults();
 }
 
-TEST_F(StandInMemory, OfTwoDevicesIsCountedApart) {
-  weir_standin_set_devices(2);
-  unsigned char* first = make_memory(kMiB);
-  ok(cudaSetDevice(1));
-  unsigned char* second = make_memory(2 * kMiB);
-  EXPECT_EQ(weir_standin_used(0), kMiB);
-  EXPECT_EQ(weir_standin_used(1), 2 * kMiB);
-  ok(cudaFree(first));
-  ok(cudaFree(second));
+class StandInPool : public StandIn {
+ protected:
+  cudaMemPool_t default_pool() {
+    cudaMemPool_t pool = nullptr;
+    ok(cudaDeviceGetDefaultMemPool(&pool, 0));
+    return pool;
+  }
+  static std::uint64_t ask(cudaMemPool_t pool, cudaMemPoolAttr attribute) {
+    std::uint64_t value = 0;
+    ok(cudaMemPoolGetAttribute(pool, attribute, &value));
+    return value;
+  }
+  unsigned char* take(std::size_t bytes) {
+    void* memory = nullptr;
+    ok(cudaMallocAsync(&memory, bytes, stream_));
+    return static_cast<unsigned char*>(memory);
+  }
+};
+
+TEST_F(StandInPool, FreesInStreamOrder) {
+  unsigned char* memory = take(kMiB);
+  ok(cudaMemsetAsync(memory, 1, kMiB, stream_));
+  while_held([&] {
+    ok(cudaFreeAsync(memory, stream_));
+    EXPECT_EQ(weir_standin_live().device_blocks, 1U);
+    EXPECT_EQ(cudaFreeAsync(memory, stream_), cudaErrorInvalidValue);
+  });
+  sync();
+  EXPECT_EQ(weir_standin_live().device_blocks, 0U);
   EXPECT_EQ(weir_standin_used(0), 0U);
-  EXPECT_EQ(weir_standin_used(1), 0U);
-  ok(cudaSetDevice(0));
+}
+
+TEST_F(StandInPool, KeepsWhatItsThresholdSays) {
+  cudaMemPool_t pool = default_pool();
+  std::uint64_t threshold = UINT64_MAX;
+  ok(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+  ok(cudaFreeAsync(take(4 * kMiB), stream_));
+  sync();
+  EXPECT_EQ(ask(pool, cudaMemPoolAttrUsedMemCurrent), 0U);
+  EXPECT_EQ(ask(pool, cudaMemPoolAttrUsedMemHigh), 4 * kMiB);
+  EXPECT_EQ(ask(pool, cudaMemPoolAttrReservedMemCurrent), 4 * kMiB);
+  EXPECT_EQ(weir_standin_used(0), 4 * kMiB);
+  ok(cudaFreeAsync(take(2 * kMiB), stream_));
+  EXPECT_EQ(weir_standin_used(0), 4 * kMiB);
+  sync();
+  ok(cudaMemPoolTrimTo(pool, 2 * kMiB));
+  EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
+  ok(cudaMemPoolTrimTo(pool, 0));
+  EXPECT_EQ(weir_standin_used(0), 0U);
+}
+
+TEST_F(StandInPool, ASynchronousFreeOfPooledMemoryDoesNotWait) {
+  unsigned char* memory = take(512);
+  unsigned char* other = make_memory();
+  while_held([&] {
+    ok(cudaMemsetAsync(other, 1, 512, stream_));
+    ok(cudaFree(memory));
+    EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  });
+}
+
+class StandInArray : public StandIn {
+ protected:
+  static CUDA_ARRAY3D_DESCRIPTOR floats(std::size_t width, std::size_t height, std::size_t depth,
+                                        unsigned int flags = 0) {
+    CUDA_ARRAY3D_DESCRIPTOR wanted{};
+    wanted.Width = width;
+    wanted.Height = height;
+    wanted.Depth = depth;
+    wanted.Format = CU_AD_FORMAT_FLOAT;
+    wanted.NumChannels = 1;
+    wanted.Flags = flags;
+    return wanted;
+  }
+  /// The device memory of an array, which it releases.
+  static std::size_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
+    CUarray array = nullptr;
+    ok(cuArray3DCreate_v2(&array, &wanted));
+    const std::size_t used = weir_standin_used(0);
+    ok(cuArrayDestroy(array));
+    EXPECT_EQ(weir_standin_used(0), 0U);
+    return used;
+  }
+  static std::size_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR& wanted, unsigned int levels) {
+    CUmipmappedArray array = nullptr;
+    ok(cuMipmappedArrayCreate(&array, &wanted, levels));
+    const std::size_t used = weir_standin_used(0);
+    ok(cuMipmappedArrayDestroy(array));
+    EXPECT_EQ(weir_standin_used(0), 0U);
+    return used;
+  }
+  static CUresult create(const CUDA_ARRAY3D_DESCRIPTOR& wanted) {
+    CUarray array = nullptr;
+    return cuArray3DCreate_v2(&array, &wanted);
+  }
+};
+
+TEST_F(StandInArray, TakesFormatTimesChannelsTimesExtents) {
+  EXPECT_EQ(bytes_of(floats(2048, 0, 0)), 2048U * 4);
+  EXPECT_EQ(bytes_of(floats(64, 64, 0)), 64U * 64 * 4);
+  EXPECT_EQ(bytes_of(floats(64, 32, 16)), 64U * 32 * 16 * 4);
+  EXPECT_EQ(bytes_of(floats(1, 0, 0)), 512U);
+  CUDA_ARRAY3D_DESCRIPTOR halves = floats(128, 128, 0);
+  halves.Format = CU_AD_FORMAT_HALF;
+  halves.NumChannels = 4;
+  EXPECT_EQ(bytes_of(halves), 128U * 128 * 8);
+}
+
+TEST_F(StandInArray, OfLevelsTakesEachOfThemHalved) {
+  EXPECT_EQ(bytes_of(floats(256, 256, 0), 1), 256U * 256 * 4);
+  EXPECT_EQ(bytes_of(floats(256, 256, 0), 2), (256U * 256 + 128U * 128) * 4);
+  EXPECT_EQ(bytes_of(floats(128, 64, 2, CUDA_ARRAY3D_LAYERED), 2), (128U * 64 + 64U * 32) * 2 * 4);
+  // No more than there can be: 8, 4, 2 and 1 wide.
+  EXPECT_EQ(bytes_of(floats(256, 8, 0), 0), 256U * 8 * 4);
+  EXPECT_EQ(bytes_of(floats(8, 8, 0), 100), 512U);
+  EXPECT_EQ(bytes_of(floats(256, 0, 0), 100), 2048U);
+}
+
+TEST_F(StandInArray, OfAnInvalidDescriptorIsRefused) {
+  EXPECT_EQ(create(floats(0, 0, 0)), CUDA_ERROR_INVALID_VALUE);
+  CUDA_ARRAY3D_DESCRIPTOR wanted = floats(16, 16, 0);
+  wanted.NumChannels = 3;
+  EXPECT_EQ(create(wanted), CUDA_ERROR_INVALID_VALUE);
+  wanted = floats(16, 16, 0);
+  wanted.Format = static_cast<CUarray_format>(7);
+  EXPECT_EQ(create(wanted), CUDA_ERROR_INVALID_VALUE);
+  wanted.Format = static_cast<CUarray_format>(0x91);  // compressed, which is not imitated
+  EXPECT_EQ(create(wanted), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuArrayCreate_v2(nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  EXPECT_EQ(weir_standin_live().arrays, 0U);
+}
+
+TEST_F(StandInArray, IsMadeByTheRuntimeToo) {
+  cudaArray_t array = nullptr;
+  const cudaChannelFormatDesc pairs{16, 16, 0, 0, cudaChannelFormatKindUnsigned};
+  ok(cudaMallocArray(&array, &pairs, 100, 10, cudaArrayDefault));
+  EXPECT_EQ(weir_standin_used(0), 4096U);  // of 4000
+  ok(cudaFreeArray(array));
+  ok(cudaMallocArray(&array, &pairs, 100, 10, cudaArraySurfaceLoadStore));
+  ok(cudaFreeArray(array));
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  ok(cudaFreeArray(nullptr));
+  const cudaChannelFormatDesc three{8, 8, 8, 0, cudaChannelFormatKindUnsigned};
+  EXPECT_EQ(cudaMallocArray(&array, &three, 1, 1, 0), cudaErrorInvalidChannelDescriptor);
+  const cudaChannelFormatDesc small{8, 0, 0, 0, cudaChannelFormatKindFloat};
+  EXPECT_EQ(cudaMallocArray(&array, &small, 1, 1, 0), cudaErrorInvalidChannelDescriptor);
 }
 
 }  // namespace

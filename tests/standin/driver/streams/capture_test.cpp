@@ -1,13 +1,8 @@
 // What a stream capture forbids, what breaks it, and its result.
 
-#include <atomic>
 #include <thread>
 
 #include "tests/standin/fixture.hpp"
-
-extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status,
-                                              cuuint64_t* id, CUgraph* graph,
-                                              const CUgraphNode** dependencies, size_t* count);
 
 namespace weir::standin::testing {
 namespace {
@@ -18,13 +13,6 @@ class StandInCapture : public StandIn {
     cudaStreamCaptureStatus status{};
     ok(cudaStreamIsCapturing(stream, &status));
     return status;
-  }
-  /// The driver's number of its capture; 0 for none.
-  static cuuint64_t number_of(cudaStream_t stream) {
-    CUstreamCaptureStatus status{};
-    cuuint64_t id = 0;
-    ok(cuStreamGetCaptureInfo_v2(stream, &status, &id, nullptr, nullptr, nullptr));
-    return id;
   }
   void begin(cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) const {
     ok(cudaStreamBeginCapture(stream_, mode));
@@ -44,7 +32,6 @@ class StandInCapture : public StandIn {
     begin(mode);
     EXPECT_EQ(call(), code);
     EXPECT_EQ(status_of(stream_), cudaStreamCaptureStatusInvalidated);
-    EXPECT_EQ(number_of(stream_), 0U);
     EXPECT_EQ(cudaMemsetAsync(memory_, 0, 1, stream_), cudaErrorStreamCaptureInvalidated);
     EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
   }
@@ -58,21 +45,6 @@ class StandInCapture : public StandIn {
     ok(cudaEventRecord(event, from));
     ok(cudaStreamWaitEvent(to, event, 0));
   }
-  /// An object of the program in the graph of the capture, with `references` in all.
-  CUuserObject retain_object(std::atomic<int>& destroyed, unsigned references,
-                             CUgraph* graph) const {
-    CUuserObject object = nullptr;
-    const auto destroy = [](void* data) { ++*static_cast<std::atomic<int>*>(data); };
-    ok(cuUserObjectCreate(&object, &destroyed, destroy, references,
-                          CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-    CUstreamCaptureStatus status{};
-    ok(cuStreamGetCaptureInfo_v2(stream_, &status, nullptr, graph, nullptr, nullptr));
-    EXPECT_EQ(cuGraphRetainUserObject(*graph, object, references + 1, CU_GRAPH_USER_OBJECT_MOVE),
-              CUDA_ERROR_INVALID_VALUE);
-    ok(cuGraphRetainUserObject(*graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
-    return object;
-  }
-
   unsigned char* memory_ = make_memory();
 };
 
@@ -87,33 +59,6 @@ class Relaxed {
  private:
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
-
-TEST_F(StandInCapture, RecordsWorkInsteadOfDoingIt) {
-  begin();
-  EXPECT_EQ(status_of(stream_), cudaStreamCaptureStatusActive);
-  ok(cudaMemsetAsync(memory_, 9, 512, stream_));
-  cudaGraph_t graph = nullptr;
-  ok(cudaStreamEndCapture(stream_, &graph));
-  EXPECT_EQ(status_of(stream_), cudaStreamCaptureStatusNone);
-  ok(cudaDeviceSynchronize());
-  EXPECT_TRUE(all_bytes(memory_, 0xA5));
-  std::size_t nodes = 0;
-  ok(cudaGraphGetNodes(graph, nullptr, &nodes));
-  EXPECT_EQ(nodes, 1U);
-
-  cudaGraphExec_t exec = nullptr;
-  ok(cudaGraphInstantiate(&exec, graph, 0));
-  ok(cudaGraphDestroy(graph));
-  for (int i = 0; i < 2; ++i) {
-    ok(cudaMemsetAsync(memory_, 1, 512, stream_));
-    ok(cudaGraphLaunch(exec, stream_));
-    sync();
-    EXPECT_TRUE(all_bytes(memory_, 9));
-  }
-  EXPECT_EQ(weir_standin_live().graphs, 1U);
-  ok(cudaGraphExecDestroy(exec));
-  EXPECT_EQ(weir_standin_live().graphs, 0U);
-}
 
 TEST_F(StandInCapture, OfGlobalModeForbidsUnsafeCallsOfAllThreads) {
   cudaEvent_t event = make_event();
@@ -153,12 +98,6 @@ TEST_F(StandInCapture, OfThreadLocalModeForbidsThemToItsThreadAlone) {
     return allocate();
   };
   expect_breaks(cudaErrorStreamCaptureUnsupported, allocate_here, cudaStreamCaptureModeThreadLocal);
-}
-
-TEST_F(StandInCapture, OfRelaxedModeForbidsThemToNobody) {
-  begin(cudaStreamCaptureModeRelaxed);
-  ok(cudaFree(make_memory()));
-  ok(end());
 }
 
 TEST_F(StandInCapture, IsBrokenByAskingForItsStreamAndByACallback) {
@@ -203,24 +142,6 @@ TEST_F(StandInCapture, OfTheLegacyStreamIsRefused) {
             cudaErrorStreamCaptureUnsupported);
 }
 
-TEST_F(StandInCapture, TakesInAStreamOfAnyDeviceThatWaitsForIt) {
-  weir_standin_set_devices(2);
-  for (const int device : {0, 1}) {
-    begin();
-    cudaEvent_t forked = make_event();
-    ok(cudaEventRecord(forked, stream_));
-    ok(cudaSetDevice(device));
-    cudaStream_t other = make_stream();
-    ok(cudaStreamWaitEvent(other, forked, 0));
-    EXPECT_EQ(status_of(other), cudaStreamCaptureStatusActive);
-    EXPECT_EQ(number_of(other), number_of(stream_));
-    ok(cudaMemsetAsync(memory_, 2, 512, other));
-    order(stream_, other);
-    ok(end());
-    EXPECT_EQ(status_of(other), cudaStreamCaptureStatusNone);
-  }
-}
-
 TEST_F(StandInCapture, IsBrokenByAskingForItsStreamOfAnotherDevice) {
   weir_standin_set_devices(2);
   cudaEvent_t forked = make_event();
@@ -234,64 +155,6 @@ TEST_F(StandInCapture, IsBrokenByAskingForItsStreamOfAnotherDevice) {
         return cudaStreamQuery(other);
       },
       cudaStreamCaptureModeRelaxed);
-}
-
-TEST_F(StandInCapture, HasANumberOfItsOwn) {
-  EXPECT_EQ(number_of(stream_), 0U);
-  begin();
-  const cuuint64_t first = number_of(stream_);
-  EXPECT_NE(first, 0U);
-  ok(end());
-  EXPECT_EQ(number_of(stream_), 0U);
-  begin();
-  EXPECT_NE(number_of(stream_), first);
-  EXPECT_NE(number_of(stream_), 0U);
-  ok(end());
-}
-
-TEST_F(StandInCapture, HasAGraphThatKeepsAnObjectUntilItsLastInstanceIsGone) {
-  std::atomic<int> destroyed{0};
-  begin();
-  CUgraph captured = nullptr;
-  (void)retain_object(destroyed, 1, &captured);
-  ok(cudaMemsetAsync(memory_, 2, 512, stream_));
-  cudaGraph_t graph = nullptr;
-  ok(cudaStreamEndCapture(stream_, &graph));
-  EXPECT_EQ(graph, captured);
-  cudaGraphExec_t exec = nullptr;
-  ok(cudaGraphInstantiate(&exec, graph, 0));
-  ok(cudaGraphDestroy(graph));
-  while_held([&] {
-    ok(cudaGraphLaunch(exec, stream_));
-    ok(cudaGraphExecDestroy(exec));
-    EXPECT_EQ(destroyed, 0);
-  });
-  while (destroyed == 0) std::this_thread::yield();
-  EXPECT_TRUE(all_bytes(memory_, 2));
-  EXPECT_EQ(weir_standin_live().graphs, 0U);
-}
-
-TEST_F(StandInCapture, ThatFailsLetsGoOfItsGraphAndItsObjects) {
-  std::atomic<int> destroyed{0};
-  begin();
-  CUgraph captured = nullptr;
-  CUuserObject object = retain_object(destroyed, 2, &captured);
-  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorStreamCaptureUnsupported);
-  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
-  EXPECT_EQ(weir_standin_live().graphs, 0U);
-  ok(cuUserObjectRelease(object, 1));
-  while (destroyed == 0) std::this_thread::yield();
-  EXPECT_EQ(cuUserObjectRelease(object, 1), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(StandInCapture, NeedsItsStreamsJoinedAtTheEnd) {
-  cudaStream_t other = make_stream();
-  begin();
-  order(other, stream_);
-  order(stream_, other);
-  ok(cudaMemsetAsync(memory_, 2, 512, other));
-  EXPECT_EQ(end(), cudaErrorStreamCaptureUnjoined);
-  EXPECT_EQ(status_of(other), cudaStreamCaptureStatusNone);
 }
 
 TEST_F(StandInCapture, TakesInNoDependencyFromOutside) {
@@ -324,12 +187,6 @@ TEST_F(StandInCapture, EndsWhereAndByWhomItBegan) {
   order(other, stream_);
   EXPECT_EQ(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureUnmatched);
   EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
-}
-
-TEST_F(StandInCapture, IsOverWhenItsStreamIsDestroyed) {
-  begin();
-  ok(cudaStreamDestroy(stream_));
-  ok(cudaFree(memory_));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The device memory of contexts, modules and libraries.
+// The device memory of contexts, modules and libraries, and launches of kernels.
 
-#include <thread>
+#include <vector>
 
 #include "tests/standin/fixture.hpp"
 
@@ -9,35 +9,8 @@ namespace {
 
 class StandInModule : public StandIn {
  protected:
-  /// A context that begins with the current settings.
-  static void begin_again() {
-    ok(cudaDeviceReset());
-    ok(cudaSetDevice(0));
-  }
-  static std::size_t free_bytes() {
-    std::size_t free = 0;
-    ok(cudaMemGetInfo(&free, nullptr));
-    return free;
-  }
-
-  void load_alone() const {
-    CUmodule module = nullptr;
-    ok(cuModuleLoadData(&module, &image_));
-  }
-
   const char image_ = 0;
 };
-
-TEST_F(StandInModule, OfNoneAContextTakesWhatWasSet) {
-  const std::size_t before = free_bytes();
-  weir_standin_set_context_memory(5 * kMiB);
-  EXPECT_EQ(free_bytes(), before);
-  begin_again();
-  EXPECT_EQ(before - free_bytes(), 5 * kMiB);
-  EXPECT_EQ(weir_standin_used(0), 5 * kMiB);
-  ok(cudaDeviceReset());
-  EXPECT_EQ(weir_standin_used(0), 0U);
-}
 
 TEST_F(StandInModule, AContextNeedsRoom) {
   ok(cudaDeviceReset());
@@ -46,15 +19,7 @@ TEST_F(StandInModule, AContextNeedsRoom) {
   EXPECT_EQ(cudaSetDevice(0), cudaErrorMemoryAllocation);
   weir_standin_set_context_memory(4 * kMiB);
   ok(cudaSetDevice(0));
-  EXPECT_EQ(free_bytes(), 0U);
-}
-
-TEST_F(StandInModule, AReadyContextIsAsTheSettingsAreAfterAReset) {
-  weir_standin_set_context_memory(kMiB);
-  begin_again();
-  weir_standin_reset();
-  EXPECT_EQ(weir_standin_used(0), 0U);
-  ok(cudaFree(make_memory()));
+  EXPECT_EQ(weir_standin_used(0), 4 * kMiB);
 }
 
 TEST_F(StandInModule, EachContextHasItsNumber) {
@@ -72,22 +37,6 @@ TEST_F(StandInModule, EachContextHasItsNumber) {
   EXPECT_NE(first, second);
 }
 
-TEST_F(StandInModule, TakesWhatWasSetFromLoadToUnload) {
-  weir_standin_set_module_memory(3 * kMiB);
-  CUmodule modules[3] = {};
-  ok(cuModuleLoadData(&modules[0], &image_));
-  ok(cuModuleLoadDataEx(&modules[1], &image_, 0, nullptr, nullptr));
-  ok(cuModuleLoadFatBinary(&modules[2], &image_));
-  EXPECT_EQ(weir_standin_used(0), 9 * kMiB);
-  EXPECT_EQ(weir_standin_live().modules, 3U);
-  // The size of a loaded module does not change.
-  weir_standin_set_module_memory(kMiB);
-  for (CUmodule module : modules) ok(cuModuleUnload(module));
-  EXPECT_EQ(weir_standin_used(0), 0U);
-  EXPECT_EQ(weir_standin_live().modules, 0U);
-  EXPECT_EQ(cuModuleUnload(modules[0]), CUDA_ERROR_INVALID_HANDLE);
-}
-
 TEST_F(StandInModule, OfNoImageOrNoRoomIsRefused) {
   CUmodule module = nullptr;
   EXPECT_EQ(cuModuleLoadData(&module, nullptr), CUDA_ERROR_INVALID_VALUE);
@@ -99,31 +48,6 @@ TEST_F(StandInModule, OfNoImageOrNoRoomIsRefused) {
   EXPECT_EQ(cuModuleLoadData(&module, &image_), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(StandInModule, FromAFileIsOneToo) {
-  CUmodule module = nullptr;
-  ok(cuModuleLoad(&module, "/proc/self/exe"));
-  ok(cuModuleUnload(module));
-  CUlibrary library = nullptr;
-  ok(cuLibraryLoadFromFile(&library, "/proc/self/exe", nullptr, nullptr, 0, nullptr, nullptr, 0));
-  ok(cuLibraryUnload(library));
-  EXPECT_EQ(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
-}
-
-TEST_F(StandInModule, HasTheKernelsThatItIsAskedFor) {
-  static int runs = 0;
-  weir_standin_register_kernel(
-      nullptr, "of_a_module", [](const WeirStandinLaunch*) { ++runs; }, nullptr, 0);
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
-  ok(cuModuleLoadData(&module, &image_));
-  ok(cuModuleGetFunction(&function, module, "of_a_module"));
-  ok(cuLaunchCooperativeKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr));
-  ok(cudaDeviceSynchronize());
-  EXPECT_EQ(runs, 1);
-  EXPECT_EQ(weir_standin_calls("cuLaunchKernel"), 1U);
-  weir_standin_register_kernel(nullptr, "of_a_module", nullptr, nullptr, 0);
-}
-
 TEST_F(StandInModule, AndLibrariesGiveTheirMemoryBackWithTheContext) {
   weir_standin_set_module_memory(kMiB);
   CUmodule module = nullptr;
@@ -131,7 +55,8 @@ TEST_F(StandInModule, AndLibrariesGiveTheirMemoryBackWithTheContext) {
   ok(cuModuleLoadData(&module, &image_));
   ok(cuLibraryLoadData(&library, &image_, nullptr, nullptr, 0, nullptr, nullptr, 0));
   EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
-  begin_again();
+  ok(cudaDeviceReset());
+  ok(cudaSetDevice(0));
   EXPECT_EQ(weir_standin_used(0), 0U);
   EXPECT_EQ(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
   // A library belongs to no context.
@@ -139,20 +64,68 @@ TEST_F(StandInModule, AndLibrariesGiveTheirMemoryBackWithTheContext) {
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
 
-TEST_F(StandInModule, LoadsWaitForEachOtherInsideWhereTheyAreToMeet) {
-  weir_standin_set_module_memory(kMiB);
-  weir_standin_set_loads_meet(2);
-  const auto load = [&] {
-    CUmodule module = nullptr;
-    ok(cudaSetDevice(0));
-    ok(cuModuleLoadData(&module, &image_));
-    EXPECT_EQ(weir_standin_used(0), 2 * kMiB);
-  };
-  std::thread other(load);
-  load();
-  other.join();
-  weir_standin_set_loads_meet(0);
-  load_alone();
+/// Adds `number` to *total, once a thread.
+void add(const WeirStandinLaunch* launch) {
+  auto* total = *static_cast<int**>(launch->arguments[0]);
+  const int number = *static_cast<int*>(launch->arguments[1]);
+  *total += number * static_cast<int>(launch->grid.x * launch->block.x);
+}
+
+class StandInLaunch : public StandIn {
+ protected:
+  StandInLaunch() {
+    const std::size_t sizes[] = {sizeof(int*), sizeof(int)};
+    weir_standin_register_kernel(&kKernel, nullptr, &add, sizes, 2);
+    *total_ = 0;
+  }
+  cudaError_t launch(dim3 grid, dim3 block, int number) {
+    void* arguments[] = {static_cast<void*>(&total_), &number};
+    return cudaLaunchKernel(&kKernel, grid, block, arguments, 0, stream_);
+  }
+
+  static constexpr char kKernel = 0;  // an address like that of a function
+  int* total_ = reinterpret_cast<int*>(make_pinned());
+};
+
+TEST_F(StandInLaunch, RunsLateWithTheArgumentsOfItsTime) {
+  while_held([&] {
+    ok(launch(dim3(2), dim3(3), 5));
+    ok(launch(dim3(1), dim3(1), 7));
+    EXPECT_EQ(*total_, 0);
+  });
+  sync();
+  EXPECT_EQ(*total_, 37);
+}
+
+TEST_F(StandInLaunch, OfAnImpossibleShapeIsRefused) {
+  const std::pair<dim3, dim3> shapes[] = {
+      {0, 1}, {1, 1025}, {1, dim3(32, 32, 2)}, {dim3(1, 65536), 1}};
+  for (const auto& [grid, block] : shapes) {
+    EXPECT_EQ(launch(grid, block, 1), cudaErrorInvalidConfiguration);
+  }
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  ok(launch(dim3(1), dim3(1024), 1));
+}
+
+TEST_F(StandInLaunch, OfAnUnknownKernelIsRefused) {
+  static const char kUnknown = 0;
+  EXPECT_EQ(cudaLaunchKernel(&kUnknown, dim3(1), dim3(1), nullptr, 0, stream_),
+            cudaErrorInvalidDeviceFunction);
+}
+
+TEST_F(StandInLaunch, OnMemoryThatWasFreedDoesNotRun) {
+  while_held([&] {
+    void* memory = nullptr;
+    ok(cudaMallocAsync(&memory, 512, stream_));
+    int* const other = total_;
+    total_ = static_cast<int*>(memory);
+    ok(launch(dim3(1), dim3(1), 1));
+    total_ = other;
+    ok(cudaFree(memory));
+  });
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorIllegalAddress);
+  EXPECT_EQ(weir_standin_late_uses(), 1U);
+  weir_standin_clear_faults();
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
-// The order of work: in a stream, between streams, and around the default ones.
+// The order of work: between streams, around the default ones, and by events.
 
 #include <thread>
-#include <vector>
 
 #include "tests/standin/fixture.hpp"
 
@@ -9,34 +8,6 @@ namespace weir::standin::testing {
 namespace {
 
 class StandInStream : public StandIn {};
-
-TEST_F(StandInStream, RunsWorkLate) {
-  unsigned char* memory = make_memory();
-  while_held([&] {
-    ok(cudaMemsetAsync(memory, 7, 512, stream_));
-    EXPECT_FALSE(all_bytes(memory, 7));
-    EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
-    EXPECT_EQ(weir_standin_pending(stream_), 1U);
-  });
-  sync();
-  EXPECT_TRUE(all_bytes(memory, 7));
-  ok(cudaStreamQuery(stream_));
-  EXPECT_EQ(weir_standin_pending(stream_), 0U);
-}
-
-TEST_F(StandInStream, KeepsItsOrder) {
-  std::vector<int> order;
-  std::vector<std::pair<std::vector<int>*, int>> steps;
-  for (int i = 0; i < 100; ++i) steps.emplace_back(&order, i);
-  const auto run = [](void* data) {
-    const auto& [into, number] = *static_cast<std::pair<std::vector<int>*, int>*>(data);
-    into->push_back(number);
-  };
-  for (auto& step : steps) ok(cudaLaunchHostFunc(stream_, run, &step));
-  sync();
-  ASSERT_EQ(order.size(), 100U);
-  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
-}
 
 /// Sets a byte in each of two streams. The second may run while the first is held, or waits for it.
 void expect_order(cudaStream_t first, cudaStream_t second, bool waits) {
@@ -93,43 +64,6 @@ TEST_F(StandInStream, EndsItsWorkWhenDestroyedAndIsUnknownThen) {
   EXPECT_EQ(cudaStreamDestroy(stream_), cudaErrorInvalidResourceHandle);
 }
 
-TEST_F(StandInStream, IsEachThreadsOwnWhenPerThread) {
-  unsigned char* memory = make_memory();
-  weir_standin_hold(cudaStreamPerThread);
-  ok(cudaMemsetAsync(memory, 1, 256, cudaStreamPerThread));
-  std::thread([&] {
-    ok(cudaMemsetAsync(memory + 256, 2, 256, cudaStreamPerThread));
-    ok(cudaStreamSynchronize(cudaStreamPerThread));
-    EXPECT_TRUE(all_bytes(memory + 256, 2, 256));
-  }).join();
-  EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaErrorNotReady);
-  weir_standin_release(cudaStreamPerThread);
-}
-
-TEST_F(StandInStream, TellsItsFlagsAndPriority) {
-  cudaStream_t stream = nullptr;
-  ok(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -3));
-  unsigned flags = 0;
-  int priority = 0;
-  ok(cudaStreamGetFlags(stream, &flags));
-  ok(cudaStreamGetPriority(stream, &priority));
-  EXPECT_EQ(flags, static_cast<unsigned>(cudaStreamNonBlocking));
-  EXPECT_EQ(priority, -3);
-}
-
-TEST_F(StandInStream, HostFunctionsMayNotCallCuda) {
-  cudaError_t seen = cudaSuccess;
-  ok(cudaLaunchHostFunc(
-      stream_,
-      [](void* data) {
-        void* memory = nullptr;
-        *static_cast<cudaError_t*>(data) = cudaMalloc(&memory, 1);
-      },
-      &seen));
-  sync();
-  EXPECT_EQ(seen, cudaErrorNotPermitted);
-}
-
 TEST_F(StandInStream, HostFunctionsOfAStreamNeedNoCurrentContext) {
   bool ran = false;
   std::thread([&] {
@@ -139,33 +73,6 @@ TEST_F(StandInStream, HostFunctionsOfAStreamNeedNoCurrentContext) {
   }).join();
   sync();
   EXPECT_TRUE(ran);
-}
-
-TEST_F(StandInStream, CallbacksRunInOrderAndMayNotCallCuda) {
-  struct Seen {
-    std::thread::id thread;
-    cudaStream_t stream = nullptr;
-    cudaError_t state = cudaErrorUnknown;
-    cudaError_t answer = cudaSuccess;
-  } seen;
-  unsigned char* memory = make_memory();
-  weir_standin_hold(stream_);
-  ok(cudaMemsetAsync(memory, 1, 512, stream_));
-  const auto callback = [](cudaStream_t of, cudaError_t state, void* data) {
-    auto* out = static_cast<Seen*>(data);
-    void* more = nullptr;
-    *out = {std::this_thread::get_id(), of, state, cudaMalloc(&more, 1)};
-  };
-  ok(cudaStreamAddCallback(stream_, callback, &seen, 0));
-  EXPECT_EQ(weir_standin_pending(stream_), 2U);
-  weir_standin_release(stream_);
-  sync();
-  EXPECT_NE(seen.thread, std::this_thread::get_id());
-  EXPECT_EQ(seen.stream, stream_);
-  EXPECT_EQ(seen.state, cudaSuccess);
-  EXPECT_EQ(seen.answer, cudaErrorNotPermitted);
-  EXPECT_EQ(cudaStreamAddCallback(stream_, callback, &seen, 1), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaStreamAddCallback(stream_, nullptr, &seen, 0), cudaErrorInvalidValue);
 }
 
 TEST_F(StandInStream, CallbacksAreToldOfABrokenContext) {
@@ -192,22 +99,6 @@ TEST_F(StandInStream, CallbacksAreToldOfABrokenContext) {
   weir_standin_clear_faults();
 }
 
-TEST_F(StandInStream, TakesWorkOfManyThreads) {
-  std::size_t count = 0;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
-      for (int j = 0; j < 100; ++j) {
-        ok(cudaLaunchHostFunc(
-            stream_, [](void* data) { ++*static_cast<std::size_t*>(data); }, &count));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  sync();
-  EXPECT_EQ(count, 400U);
-}
-
 TEST_F(StandInStream, IsSlowOnDemand) {
   cudaEvent_t start = make_event(cudaEventDefault);
   cudaEvent_t end = make_event(cudaEventDefault);
@@ -218,6 +109,59 @@ TEST_F(StandInStream, IsSlowOnDemand) {
   float milliseconds = 0;
   ok(cudaEventElapsedTime(&milliseconds, start, end));
   EXPECT_GE(milliseconds, 2.0F);
+}
+
+class StandInEvent : public StandIn {
+ protected:
+  cudaEvent_t event_ = make_event();
+};
+
+TEST_F(StandInEvent, AWaitIsForTheRecordOfItsTime) {
+  cudaStream_t waiting = make_stream();
+  ok(cudaEventRecord(event_, make_stream()));
+  ok(cudaStreamWaitEvent(waiting, event_, 0));
+  while_held([&] {
+    ok(cudaEventRecord(event_, stream_));
+    sync(waiting);
+    EXPECT_EQ(cudaEventQuery(event_), cudaErrorNotReady);
+  });
+}
+
+TEST_F(StandInEvent, MayBeDestroyedWhileAStreamWaitsForIt) {
+  cudaStream_t second = make_stream();
+  while_held([&] {
+    ok(cudaEventRecord(event_, stream_));
+    ok(cudaStreamWaitEvent(second, event_, 0));
+    ok(cudaEventDestroy(event_));
+    EXPECT_EQ(weir_standin_live().events, 0U);
+    EXPECT_EQ(cudaEventQuery(event_), cudaErrorInvalidResourceHandle);
+    EXPECT_EQ(cudaStreamQuery(second), cudaErrorNotReady);
+  });
+  sync(second);
+}
+
+TEST_F(StandInEvent, OutlivesTheStreamOfItsRecord) {
+  ok(cudaEventRecord(event_, stream_));
+  ok(cudaStreamDestroy(stream_));
+  ok(cudaEventSynchronize(event_));
+  ok(cudaEventQuery(event_));
+}
+
+TEST_F(StandInEvent, TimeNeedsTimedEventsAndBothRecordsToBeReached) {
+  cudaEvent_t start = make_event(cudaEventDefault);
+  cudaEvent_t end = make_event(cudaEventDefault);
+  float milliseconds = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle);
+  ok(cudaEventRecord(start, stream_));
+  while_held([&] {
+    ok(cudaEventRecord(end, stream_));
+    ok(cudaEventRecord(event_, stream_));
+    EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorNotReady);
+  });
+  ok(cudaEventSynchronize(event_));
+  ok(cudaEventElapsedTime(&milliseconds, start, end));
+  EXPECT_GE(milliseconds, 0.0F);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, event_), cudaErrorInvalidResourceHandle);
 }
 
 }  // namespace
