@@ -7,9 +7,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <new>
-#include <stdexcept>
-#include <system_error>
 
 #include "support/sanitized.hpp"
 #include "tools/preload/torch/plug_file.hpp"
@@ -104,53 +101,6 @@ TEST_F(DoctorCollect, SharedMemory) {
   const LimitsFacts facts = collect_limits(options());
   EXPECT_TRUE(facts.shared_memory.has_value());
   EXPECT_TRUE(facts.shared_memory_writable);
-}
-
-TEST_F(DoctorCollect, WhatIsLackingIsTakenFromTheError) {
-  const auto remedy = [](std::errc code) {
-    return remedy_for(std::system_error(std::make_error_code(code), "no process"));
-  };
-  EXPECT_THAT(remedy(std::errc::too_many_files_open), HasSubstr("ulimit -n"));
-  EXPECT_THAT(remedy(std::errc::too_many_files_open_in_system), HasSubstr("ulimit -n"));
-  EXPECT_THAT(remedy(std::errc::not_enough_memory), HasSubstr("ulimit -v"));
-  EXPECT_THAT(remedy_for(std::bad_alloc()), HasSubstr("ulimit -v"));
-  EXPECT_THAT(remedy(std::errc::resource_unavailable_try_again), HasSubstr("ulimit -u"));
-  EXPECT_THAT(remedy(std::errc::permission_denied), HasSubstr("report it"));
-  EXPECT_THAT(remedy_for(std::runtime_error("odd")), HasSubstr("report it"));
-}
-
-TEST_F(DoctorCollect, AFolderToPublishInIsFoundAndNotLeftBehind) {
-  const std::string folder = root_.file("live");
-  setenv("WEIR_PUBLISH", folder.c_str(), 1);
-  const LimitsFacts found = collect_limits(options());
-  setenv("WEIR_PUBLISH", "/nowhere/live", 1);
-  const LimitsFacts lost = collect_limits(options());
-  setenv("WEIR_PUBLISH", "0", 1);
-  const LimitsFacts off = collect_limits(options());
-  unsetenv("WEIR_PUBLISH");
-  EXPECT_EQ(found.live_folder, folder);
-  EXPECT_FALSE(fs::exists(folder));
-  EXPECT_EQ(lost.live_folder, "");
-  EXPECT_EQ(lost.live_problem, "/nowhere/live (No such file or directory)");
-  EXPECT_FALSE(off.publishes);
-}
-
-TEST_F(DoctorCollect, FilesThatSettingsName) {
-  const SettingsFacts facts = collect_settings({{"WEIR_ALLOC_LOG", "/nowhere/%p.log"},
-                                                {"WEIR_SUMMARY", root_.file("summary-%p.json")},
-                                                {"WEIR_TIMELINE", ""}});
-  EXPECT_THAT(facts.outputs,
-              ElementsAre(Pair("WEIR_ALLOC_LOG", HasSubstr("WEIR_ALLOC_LOG='/nowhere/"))));
-  EXPECT_EQ(root_.entries(), 0U);
-  for (const std::string& file : {root_.file("%p.json"), std::string("/nowhere/%r.json")}) {
-    EXPECT_TRUE(collect_settings({{"WEIR_TIMELINE", file}}).outputs.empty()) << file;
-  }
-}
-
-TEST_F(DoctorCollect, APreloadedFileThatIsNotThere) {
-  put("there.so", "");
-  const std::string list = root_.file("there.so") + ":/nowhere/gone.so libby.so";
-  EXPECT_THAT(missing_preloads({{"LD_PRELOAD", list}}), ElementsAre("/nowhere/gone.so"));
 }
 
 TEST_F(DoctorCollect, FilesOfTheKernelHaveNoSizeAndAreRead) {

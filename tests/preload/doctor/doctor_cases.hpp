@@ -82,8 +82,7 @@ inline void expect_what_it_names(const std::string& remedy, const std::string& p
                    .problem = "",
                    .version = "0.1.0",
                    .command_version = "0.1.0",
-                   .plugs = {"2.9", "2.15"},
-                   .trial = {.end = Trial::End::kLoaded, .program = "cat"}};
+                   .plugs = {"2.9", "2.15"}};
   PythonFacts& python = facts.python;
   python.version = "3.11.2";
   python.executable = "/usr/bin/python3";
@@ -98,7 +97,6 @@ inline void expect_what_it_names(const std::string& remedy, const std::string& p
   facts.limits.open_files = 1'048'576;
   facts.limits.open_files_at_most = 1'048'576;
   facts.limits.shared_memory = gib(32);
-  facts.limits.live_folder = "/run/user/1000/weir";
   return facts;
 }
 
@@ -114,7 +112,7 @@ struct Case {
 
 /// A change that sets these variables.
 [[nodiscard]] inline std::function<void(Facts&)> with(Variables variables) {
-  return [variables = std::move(variables)](Facts& facts) { facts.settings.variables = variables; };
+  return [variables = std::move(variables)](Facts& facts) { facts.variables = variables; };
 }
 
 /// Checks that the case has exactly one finding of its kind that fits, and that all its findings

@@ -45,9 +45,9 @@ TEST(DoctorReport, IsInGroupsWithARemedyUnderWhatIsNotOk) {
             "         fix: install the wheel\n"
             "\n"
             "1 check fails, 1 warns.\n"
-            "Works here: weir-train on a GPU, weir-train on the cpu, weir ps, top and set, a\n"
-            "budget shared by processes; does not: GPU programs under weir run, the device's\n"
-            "work in timelines.\n");
+            "Works here: weir-train on a GPU, weir-train on the cpu, a budget shared by\n"
+            "processes; does not: GPU programs under weir run, the device's work in\n"
+            "timelines.\n");
 }
 
 TEST(DoctorReport, LinesAreAtMost80ColumnsAndLoseNoWord) {
@@ -95,8 +95,8 @@ TEST(DoctorReport, ThePlugIsMentionedWherePyTorchIs) {
   report.findings.clear();
   EXPECT_EQ(summary(report),
             "Works here: GPU programs under weir run, PyTorch's plug, weir-train on a GPU, "
-            "weir-train on the cpu, the device's work in timelines, weir ps, top and set, a budget "
-            "shared by processes; does not: nothing.");
+            "weir-train on the cpu, the device's work in timelines, a budget shared by processes; "
+            "does not: nothing.");
 }
 
 TEST(DoctorReport, TheStandInIsInTheSummaryToo) {
@@ -119,7 +119,7 @@ TEST(DoctorReport, JsonHasTheSame) {
   EXPECT_EQ(json.at("weir"), "0.1.0");
   EXPECT_EQ(json.at("ok"), false);
   EXPECT_EQ(json.at("standin"), false);
-  EXPECT_EQ(json.at("works"), Json({"train-gpu", "train-cpu", "live", "share"}));
+  EXPECT_EQ(json.at("works"), Json({"train-gpu", "train-cpu", "share"}));
   EXPECT_EQ(json.at("does_not"), Json({"run", "device-work"}));
   ASSERT_EQ(json.at("findings").size(), 3U);
   EXPECT_EQ(json.at("findings").at(2), Json({{"group", "library"},

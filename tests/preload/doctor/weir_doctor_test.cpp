@@ -7,7 +7,6 @@
 
 #include <array>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -71,15 +70,13 @@ TEST(WeirDoctor, BrokenSettingsAreFindingsAndNoEnd) {
   const Json json = doctor({{"WEIR_BUDGET", "lots"},
                             {"WEIR_BUGET", "6GiB"},
                             {"WEIR_LOG", "loud"},
-                            {"WEIR_PUBLISH", "somewhere"},
-                            {"WEIR_ALLOC_LOG", "/nowhere/log"}});
+                            {"WEIR_PUBLISH", "somewhere"}});
   std::vector<std::string> texts;
   for (const Json& one : json.at("findings")) texts.push_back(one.at("text"));
   EXPECT_THAT(texts, Contains(StartsWith("WEIR_BUDGET='lots' is not allowed")));
   EXPECT_THAT(texts, Contains(HasSubstr("the nearest is WEIR_BUDGET")));
   EXPECT_THAT(texts, Contains(StartsWith("WEIR_LOG='loud' is not allowed")));
   EXPECT_THAT(texts, Contains(StartsWith("WEIR_PUBLISH='somewhere' is not allowed")));
-  EXPECT_THAT(texts, Contains(StartsWith("WEIR_ALLOC_LOG='/nowhere/log' is not allowed")));
   EXPECT_EQ(json.at("ok"), false);
   EXPECT_EQ(json.at("variables").at("WEIR_BUDGET"), "lots");
   EXPECT_THAT(json.at("does_not"), Contains("train-cpu"));
@@ -128,45 +125,17 @@ Finished doctor_under(const std::string& limit) {
       .wait();
 }
 
-/// The groups that could not be looked at, with that finding.
-std::map<std::string, Json> missed_in(const Json& json) {
-  std::map<std::string, Json> missed;
-  for (const Json& one : json.at("findings")) {
-    if (one.at("check") == "missed") missed[one.at("group")] = one;
-  }
-  return missed;
-}
-
-TEST(WeirDoctor, WithoutFilesEachGroupSaysSo) {
+TEST(WeirDoctor, WithoutFilesItSaysSo) {
 #if WEIR_TEST_SANITIZED
   GTEST_SKIP() << "the sanitizer's own checks need files";
 #endif
-  // The three streams, and one for the output.
-  const Finished weir = doctor_under("ulimit -n 4");
-  EXPECT_EQ(weir.err, "");
-  EXPECT_EQ(weir.exit_code, 1);
-  const Json json = Json::parse(weir.out);
-  const std::map<std::string, Json> missed = missed_in(json);
-  EXPECT_EQ(missed.size(), 7U);
-  EXPECT_EQ(json.at("findings").size(), 7U);
-  for (const auto& [group, finding] : missed) {
-    EXPECT_THAT(finding.at("text"), StartsWith("this could not be looked at: that takes "));
-    EXPECT_THAT(finding.at("text"), ::testing::EndsWith(": Too many open files"));
-    EXPECT_THAT(finding.at("remedy"), StartsWith("ulimit -n 1024"));
+  for (const char* limit : {"ulimit -n 4", "ulimit -n 8"}) {
+    const Finished weir = doctor_under(limit);
+    EXPECT_EQ(weir.exit_code, 1);
+    EXPECT_EQ(weir.out, "");
+    EXPECT_THAT(weir.err, StartsWith("weir: weir doctor takes 8 more open files, and "));
+    EXPECT_THAT(weir.err, HasSubstr("(ulimit -n): Too many open files"));
   }
-}
-
-TEST(WeirDoctor, WithFewFilesTheGroupsThatOnlyReadAreThere) {
-  const Finished weir = doctor_under("ulimit -n 8");
-  EXPECT_EQ(weir.err, "");
-  EXPECT_EQ(weir.exit_code, 1);
-  const Json json = Json::parse(weir.out);
-  std::vector<std::string> groups;
-  for (const auto& [group, finding] : missed_in(json)) groups.push_back(group);
-  EXPECT_THAT(groups, ::testing::ElementsAre("driver", "library", "python"));
-  EXPECT_EQ(finding(json, "system").at("state"), "ok");
-  EXPECT_EQ(finding(json, "variable").at("state"), "ok");
-  EXPECT_EQ(json.at("works"), Json({"train-cpu", "live", "share"}));
 }
 
 TEST(WeirDoctor, FromSixteenFilesOnItFindsWhatItFindsWithMany) {
@@ -185,10 +154,7 @@ TEST(WeirDoctor, WithLittleMemoryThereIsAReport) {
   const Finished weir = doctor_under("ulimit -v 250000");
   EXPECT_EQ(weir.err, "");
   EXPECT_EQ(weir.exit_code, 1);  // there is no driver
-  const Json json = Json::parse(weir.out);
-  EXPECT_THAT(finding(json, "addresses").at("text"),
-              StartsWith("addresses (ulimit -v) are limited to 244 MiB"));
-  EXPECT_EQ(finding(json, "missed"), Json::object());
+  EXPECT_EQ(finding(Json::parse(weir.out), "driver").at("state"), "fails");
 }
 
 TEST(WeirDoctor, WhatFailsIsInTheListOfWhatDoesNotWork) {
@@ -204,12 +170,11 @@ TEST(WeirDoctor, NothingIsLeftBehind) {
 }
 
 #ifdef SWAP_IN_LIBRARY
-TEST(WeirDoctor, TheBuiltLibraryHasOurVersionAndIsTried) {
+TEST(WeirDoctor, TheBuiltLibraryHasOurVersion) {
   const Json json = doctor({{"WEIR_LIBRARY", SWAP_IN_LIBRARY}});
   EXPECT_EQ(finding(json, "library").at("state"), "ok");
   EXPECT_THAT(finding(json, "library").at("text"),
               HasSubstr("libweir.so, version " + std::string(kVersion)));
-  EXPECT_EQ(finding(json, "preload").at("text"), "a trial: cat ran with the library in it");
 }
 #endif
 

@@ -51,7 +51,7 @@ doctor::Report examine(const DoctorFlags& flags) {
                         .whose = whose(),
                         .has_torch = has_torch,
                         .is_standin = facts.driver.driver.is_standin};
-  for (const auto& [name, value] : facts.settings.variables) {
+  for (const auto& [name, value] : facts.variables) {
     if (name.starts_with("WEIR_") || name.starts_with("MXNET_")) {
       report.variables.emplace(name, value);
     }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <exception>
@@ -16,6 +15,7 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include "allocator/base/time_after.hpp"
 #include "tools/program/argument_pointers.hpp"
@@ -62,66 +62,20 @@ class Output {
   const int file_;
 };
 
-/// During its lifetime, the signals that end a child's wait come only to `next`: of a child's end,
-/// and those that interrupt us.
-class Signals {
- public:
-  Signals() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGCHLD);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      struct sigaction action {};
-      sigaction(signal, nullptr, &action);
-      if (action.sa_handler != SIG_IGN) sigaddset(&set_, signal);  // as nohup asks
-    }
-    sigprocmask(SIG_BLOCK, &set_, &before_);
-    // If our caller ignored it, the kernel would reap the child.
-    struct sigaction action {};
-    action.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &action, &child_before_);
-  }
-  ~Signals() {
-    sigaction(SIGCHLD, &child_before_, nullptr);
-    restore();
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  /// Lets them come as before. The child calls it too.
-  void restore() const noexcept { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  /// Waits for one until `end` and returns it; negative if none comes.
-  [[nodiscard]] int next(Clock::time_point end) const noexcept {
-    const auto left = std::max(end - Clock::now(), Clock::duration::zero());
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
-    const timespec time{.tv_sec = seconds.count(), .tv_nsec = (left - seconds).count()};
-    return sigtimedwait(&set_, nullptr, &time);
-  }
-
- private:
-  sigset_t set_{};
-  sigset_t before_{};
-  struct sigaction child_before_ {};
-};
-
-/// Returns how the process ended; nothing if it has not by `end`. Where a signal interrupts us,
-/// ends its group and then us.
-std::optional<int> wait_for(pid_t process, const Signals& signals, Clock::time_point end) {
+/// Returns how the process ended; nothing if it has not by `end`. Asks again and again: the
+/// children are few and take much longer than the time between.
+std::optional<int> wait_for(pid_t process, Clock::time_point end) {
+  constexpr milliseconds kBetween{2};
   int status = 0;
   while (waitpid(process, &status, WNOHANG) != process) {
-    const int signal = signals.next(end);
-    if (signal == SIGCHLD) continue;
-    if (signal > 0) {
-      (void)kill(-process, SIGKILL);
-      (void)raise(signal);  // blocked until then
-      signals.restore();
-    }
-    if (signal > 0 || Clock::now() >= end) return std::nullopt;
+    if (Clock::now() >= end) return std::nullopt;
+    std::this_thread::sleep_for(kBetween);
   }
   return status;
 }
 
 /// In the child: no input, the outputs as its own, and an end with its parent.
-void become_child(pid_t parent, const Output& out, const Output& err, const Signals& signals) {
+void become_child(pid_t parent, const Output& out, const Output& err) {
   (void)setpgid(0, 0);
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // also where SIGKILL ends us
   if (getppid() != parent) _exit(127);     // that was before this call
@@ -134,7 +88,6 @@ void become_child(pid_t parent, const Output& out, const Output& err, const Sign
   (void)dup2(err.file(), STDERR_FILENO);
   // It may need all files that it is allowed.
   for (const int file : {input, out.file(), err.file()}) close(file);
-  signals.restore();
 }
 
 /// Starts `child`, which does not return, in a process group of its own, and waits for its end.
@@ -142,24 +95,24 @@ Bounded run_child(const std::function<void()>& child, milliseconds limit) {
   const Clock::time_point end = time_after_now(limit);
   const Output out;
   const Output err;
-  const Signals signals;
+  (void)std::signal(SIGCHLD, SIG_DFL);  // if our caller ignored it, the kernel would reap the child
   const pid_t parent = getpid();
   const pid_t process = fork();
   if (process < 0) {
     throw std::system_error(errno, std::generic_category(), "no process can be made");
   }
   if (process == 0) {
-    become_child(parent, out, err, signals);
+    become_child(parent, out, err);
     child();
     _exit(127);
   }
   (void)setpgid(process, process);  // whoever of the two comes first
-  const std::optional<int> status = wait_for(process, signals, end);
+  const std::optional<int> status = wait_for(process, end);
   (void)kill(-process, SIGKILL);  // also what it left behind
   Bounded result{.out = {}, .err = {}};
   if (!status) {
     result.answer = Answer::kTimedOut;
-    (void)wait_for(process, signals, Clock::now() + kEnding);
+    (void)wait_for(process, Clock::now() + kEnding);
   } else if (WIFSIGNALED(*status)) {
     result.answer = Answer::kCrashed;
     result.signal = WTERMSIG(*status);

@@ -22,10 +22,9 @@ struct Bounded {
 };
 
 /// Runs a program with these arguments, the first of which is its name, and these `NAME=value`
-/// lines. Its standard input is empty. Its whole process group is ended with it, and with us if a
-/// signal interrupts us; SIGKILL, which we do not see, ends only the program itself. It can write
-/// 1 MiB to each output. Throws std::system_error if no process can be made; a program that cannot
-/// be started has exit code 127.
+/// lines. Its standard input is empty. Its whole process group is ended with it; a signal that ends
+/// us ends the program itself. It can write 1 MiB to each output. Throws std::system_error if no
+/// process can be made; a program that cannot be started has exit code 127.
 [[nodiscard]] Bounded run_program(const std::string& path, std::vector<std::string> words,
                                   std::vector<std::string> environment,
                                   std::chrono::milliseconds limit);

@@ -120,7 +120,7 @@ bool hides_all(const char* visible) {
 void add_no_devices(const Facts& facts, Findings& found) {
   const DriverInfo& driver = facts.driver.driver;
   if (!has_driver(facts.driver) || !driver.devices.empty()) return;
-  const char* const visible = environment_of(facts.settings.variables)("CUDA_VISIBLE_DEVICES");
+  const char* const visible = environment_of(facts.variables)("CUDA_VISIBLE_DEVICES");
   const auto known = std::ranges::find(kInitErrors, driver.error, &InitError::code);
   if (hides_all(visible)) {
     found.fails("CUDA_VISIBLE_DEVICES='" + std::string(visible) + "' hides every GPU",
@@ -177,7 +177,7 @@ void add_cublas(const Facts& facts, Findings& found) {
 /// CUPTI, and a profiler that has it already.
 void add_cupti(const Facts& facts, Findings& found) {
   const LibraryFound& cupti = facts.driver.cupti;
-  const Environment environment = environment_of(facts.settings.variables);
+  const Environment environment = environment_of(facts.variables);
   const char* const named = environment("WEIR_CUPTI");
   const char* const profiler = environment("CUDA_INJECTION64_PATH");
   constexpr const char* kLack = "without it timelines lack the device's kernels and copies";
@@ -193,7 +193,6 @@ void add_cupti(const Facts& facts, Findings& found) {
     found.lacks("WEIR_CUPTI='" + std::string(named) +
                     "' is not used: " + cupti.problem.substr(0, cupti.problem.find("; WEIR_CUPTI")),
                 std::string("correct WEIR_CUPTI, or unset it; ") + kLack);
-    found.about("WEIR_CUPTI");
   } else {
     found.lacks(cupti.problem,
                 std::string("install the toolkit's CUPTI (pip install nvidia-cuda-cupti), or name "

@@ -56,10 +56,8 @@ void add_trial(const Trial& trial, Findings& found) {
       return found.fails(trial.message,
                          "run your programs by another one; weir doctor --python PATH checks it");
     case Trial::End::kNotTried:
-      break;
+      break;  // another finding says why
   }
-  // Without a message there is nothing to try; another finding says why.
-  if (!why.empty()) found.warn("the library was not tried" + why, kByHand);
 }
 
 void add_library(const Facts& facts, Findings& found) {
@@ -85,12 +83,6 @@ void add_library(const Facts& facts, Findings& found) {
                     library.command_version,
                 again);
   }
-  const bool is_ok = library.problem.empty() && library.version == library.command_version;
-  if (library.is_named && !is_ok) found.about("WEIR_LIBRARY");
-}
-
-void add_preload(const Facts& facts, Findings& found) {
-  if (facts.library.problem.empty()) add_trial(facts.library.trial, found);
 }
 
 bool has_answered(const PythonFacts& python) {
@@ -182,7 +174,6 @@ void add_torch_plug(const Facts& facts, Findings& found) {
 std::vector<Check> library_checks() {
   const std::vector<Use> swap_in{Use::kRun, Use::kPlug};
   return {{Group::kLibrary, "library", swap_in, add_library},
-          {Group::kLibrary, "preload", swap_in, add_preload},
           {Group::kPython, "python", {Use::kPlug}, add_python},
           {Group::kPython, "python-preload", swap_in, add_python_preload},
           {Group::kPython, "torch", {Use::kPlug}, add_torch},

@@ -2,8 +2,6 @@
 // changes how a GPU program works.
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 
@@ -67,37 +65,35 @@ std::string unknown(const std::string& name) {
 }
 
 void add_unknown_variables(const Facts& facts, Findings& found) {
-  for (const auto& [name, value] : facts.settings.variables) {
+  for (const auto& [name, value] : facts.variables) {
     const std::string warning = is_ours(name) ? unknown(name) : "";
     if (!warning.empty()) found.warn(warning, "set the name that you meant, and unset " + name);
   }
 }
 
-/// Each value alone.
+/// Each value alone. Of two that name a file, the checks `library` and `cupti` say how it is.
 void add_variables(const Facts& facts, Findings& found) {
   const std::set<std::string> read = names_read();
   bool is_any = false;
-  for (const auto& [name, value] : facts.settings.variables) {
+  for (const auto& [name, value] : facts.variables) {
     const bool is_known =
         is_ours(name) ? unknown(name).empty() : name.starts_with("MXNET_") && read.contains(name);
     is_any = is_any || is_ours(name) || is_known;
-    if (!is_known) continue;
+    if (!is_known || name == "WEIR_LIBRARY" || name == "WEIR_CUPTI") continue;
     if (value.empty()) {
       found.ok(name + " is empty, which counts as not set");
     } else if (const std::string problem = problem_of(name, value); !problem.empty()) {
       found.fails(problem, correct("correct " + name + ", or unset it", facts));
-      if (name == "WEIR_PUBLISH") found.breaks(Use::kLive);
       if (name.starts_with("WEIR_SHARE")) found.breaks(Use::kShare);
     } else {
       found.ok(std::string(name).append("=").append(value));
     }
-    found.about(name);
   }
   if (!is_any) found.ok("no variable of Weir or MXNet is set: the defaults hold");
 }
 
 void add_together(const Facts& facts, Findings& found) {
-  const Variables& variables = facts.settings.variables;
+  const Variables& variables = facts.variables;
   const std::string problem = problem_of(environment_of(variables));
   const bool is_known = std::ranges::any_of(variables, [&](const auto& variable) {
     return problem_of(variable.first, variable.second) == problem;
@@ -105,71 +101,6 @@ void add_together(const Facts& facts, Findings& found) {
   if (problem.empty() || is_known) return;
   found.fails("the settings do not fit together: " + problem,
               correct("change or unset one of them", facts));
-  // The value alone is allowed, and its own line would say so.
-  const std::string_view source = std::string_view(problem).substr(0, problem.find("='"));
-  for (const auto& [name, value] : variables) {
-    if (source == name || source.ends_with("(" + name + ")")) found.about(name);
-  }
-}
-
-/// Returns the budget alone, whatever is wrong with other settings; nothing if it is wrong itself.
-std::optional<Setting<BudgetRequest>> budget_in(const Variables& variables) {
-  const Environment all = environment_of(variables);
-  try {
-    return PoolOptions::from_environment(MxnetContext::kGpu,
-                                         [&](const char* name) {
-                                           const std::string_view asked = name;
-                                           const bool counts = asked == "WEIR_BUDGET" ||
-                                                               asked.ends_with("_RESERVE");
-                                           return counts ? all(name) : nullptr;
-                                         })
-        .budget;
-  } catch (const UsageError&) {
-    return std::nullopt;  // add_variables has it
-  }
-}
-
-/// The budget on each device.
-void add_budget(const Facts& facts, Findings& found) {
-  const auto budget = budget_in(facts.settings.variables);
-  if (!budget) return;
-  std::map<std::string, std::string> gpus;  // by what is wrong: mostly the same for each
-  for (const DeviceInfo& device : facts.driver.driver.devices) {
-    try {
-      (void)resolve_budget(budget->value, device.total, budget->source);
-    } catch (const UsageError& error) {
-      std::string& numbers = gpus[error.what()];
-      numbers += (numbers.empty() ? "GPU " : ", ") + std::to_string(device.number);
-    }
-  }
-  std::string text;
-  for (const auto& [why, numbers] : gpus) {
-    text.append(text.empty() ? "" : "; ").append(numbers).append(": ").append(why);
-  }
-  if (text.empty()) return;
-  found.fails(text, "set a smaller WEIR_BUDGET, or a percentage such as 80%");
-  found.about(budget->source);
-}
-
-void add_outputs(const Facts& facts, Findings& found) {
-  for (const auto& [variable, problem] : facts.settings.outputs) {
-    found.fails(problem, "name a file in a folder where this user may write, or unset " + variable);
-    found.about(variable);
-  }
-}
-
-std::string in_bytes(std::uint64_t count) { return format_bytes(Bytes{count}); }
-
-void add_locked_memory(const Facts& facts, Findings& found) {
-  constexpr std::uint64_t kLittle = mib(1).count;
-  const Limit& limit = facts.limits.locked_memory;
-  if (!limit || *limit >= kLittle) {
-    found.ok("locked memory (ulimit -l): " + (limit ? in_bytes(*limit) : "unlimited"));
-  } else {
-    found.warn("locked memory (ulimit -l) is " + in_bytes(*limit) +
-                   ": page-locked memory and NCCL over InfiniBand may be refused",
-               "ulimit -l unlimited, or in a container --ulimit memlock=-1");
-  }
 }
 
 void add_open_files(const Facts& facts, Findings& found) {
@@ -186,16 +117,9 @@ void add_open_files(const Facts& facts, Findings& found) {
           ? "let root raise the hard limit (limits.conf, or a container's --ulimit nofile)"
           : "ulimit -n " + (limits.open_files_at_most ? std::to_string(*limits.open_files_at_most)
                                                       : std::string("unlimited"));
-  found.warn(text + "; of tensors in pages, " + in_bytes(files * kPage.count) +
+  found.warn(text + "; of tensors in pages, " + format_bytes(kPage * files) +
                  " can be shared with other processes, a file for each 2 MiB",
              "if you share tensors: " + raise + ", or WEIR_POOL=best_fit");
-}
-
-void add_addresses(const Facts& facts, Findings& found) {
-  if (!facts.limits.addresses) return;
-  found.warn("addresses (ulimit -v) are limited to " + in_bytes(*facts.limits.addresses) +
-                 ": CUDA reserves more than the machine and its GPUs have memory",
-             "ulimit -v unlimited");
 }
 
 void add_shared_memory(const Facts& facts, Findings& found) {
@@ -213,26 +137,8 @@ void add_shared_memory(const Facts& facts, Findings& found) {
   }
 }
 
-void add_live(const Facts& facts, Findings& found) {
-  const LimitsFacts& limits = facts.limits;
-  if (limits.publish_is_wrong) return;  // the check `variable` has it
-  if (!limits.publishes) {
-    found.lacks("WEIR_PUBLISH=0: programs started here do not show in weir ps and top",
-                "unset WEIR_PUBLISH");
-  } else if (limits.live_folder.empty()) {
-    found.fails(std::string("programs cannot publish for weir ps, top and set") +
-                    (limits.publish_is_set ? " where WEIR_PUBLISH says: " : ": ") +
-                    limits.live_problem,
-                "set WEIR_PUBLISH to an absolute path of a folder that only this user may open "
-                "(chmod 700)");
-  } else {
-    return found.ok("programs publish for weir ps and top in " + limits.live_folder);
-  }
-  if (limits.publish_is_set) found.about("WEIR_PUBLISH");
-}
-
 std::string value_of(const Facts& facts, const char* name) {
-  const char* const value = environment_of(facts.settings.variables)(name);
+  const char* const value = environment_of(facts.variables)(name);
   return value != nullptr ? value : "";
 }
 
@@ -242,11 +148,6 @@ bool is_weir(std::string_view path) { return path.substr(path.rfind('/') + 1) ==
 void add_preloaded(const Facts& facts, Findings& found) {
   const std::string preload = value_of(facts, "LD_PRELOAD");
   const std::vector<std::string_view> files = split(preload, ": ");
-  for (const std::string& missing : facts.missing_preloads) {
-    found.warn(
-        "LD_PRELOAD names " + missing + ", which is not there: the loader says so for each program",
-        "take it out of LD_PRELOAD");
-  }
   const auto weir = std::ranges::find_if(files, is_weir);
   const std::string text = "LD_PRELOAD='" + preload + "'";
   if (preload.find("libasan") != std::string::npos ||
@@ -262,7 +163,7 @@ void add_preloaded(const Facts& facts, Findings& found) {
                "name libweir.so first, or use weir run, which does");
   } else if (weir != files.end()) {
     found.ok(text + ": Weir is in this process too, so a GPU's memory is the budget");
-  } else if (!files.empty() && facts.missing_preloads.empty()) {
+  } else if (!files.empty()) {
     found.ok(text + "; weir run puts libweir.so first");
   }
 }
@@ -290,13 +191,8 @@ std::vector<Check> settings_checks() {
   return {{Group::kSettings, "unknown-variable", {}, add_unknown_variables},
           {Group::kSettings, "variable", settings, add_variables},
           {Group::kSettings, "settings", settings, add_together},
-          {Group::kSettings, "budget", {Use::kRun, Use::kPlug, Use::kTrainGpu}, add_budget},
-          {Group::kSettings, "output", {Use::kRun, Use::kPlug}, add_outputs},
-          {Group::kLimits, "locked-memory", {}, add_locked_memory},
           {Group::kLimits, "open-files", {}, add_open_files},
-          {Group::kLimits, "addresses", {}, add_addresses},
           {Group::kLimits, "shared-memory", {Use::kShare}, add_shared_memory},
-          {Group::kLimits, "live", {Use::kLive}, add_live},
           {Group::kEnvironment, "preloaded", {Use::kRun}, add_preloaded},
           {Group::kEnvironment, "launch-blocking", {}, add_launch_blocking},
           {Group::kEnvironment, "nvtx", {}, add_nvtx}};

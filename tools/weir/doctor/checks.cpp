@@ -1,11 +1,8 @@
-// All checks in order, and what replaces their findings.
+// All checks in order.
 
 #include "tools/weir/doctor/checks.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <set>
-#include <utility>
 
 namespace weir::cli::doctor {
 namespace {
@@ -17,37 +14,12 @@ void add_system(const Facts& facts, Findings& found) {
            (system.container.empty() ? "" : ", in a container (" + system.container + ")"));
 }
 
-/// Several checks may judge a setting: the worst finding stays, and of equals the first.
-void keep_one_for_each_setting(std::vector<Finding>& all) {
-  std::map<std::string, std::size_t> kept;
-  for (std::size_t at = 0; at < all.size(); ++at) {
-    if (all[at].setting.empty()) continue;
-    const auto [other, is_new] = kept.emplace(all[at].setting, at);
-    if (!is_new && all[at].state > all[other->second].state) other->second = at;
-  }
-  std::vector<Finding> left;
-  for (std::size_t at = 0; at < all.size(); ++at) {
-    const std::string& setting = all[at].setting;
-    if (setting.empty() || kept.at(setting) == at) left.push_back(std::move(all[at]));
-  }
-  all = std::move(left);
-}
-
 std::vector<Check> all_checks() {
   std::vector<Check> all{{Group::kSystem, "system", {Use::kRun}, add_system}};
   for (const auto& more : {driver_checks(), library_checks(), settings_checks()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;
-}
-
-/// Returns what is not known to work without the group's facts: all that its checks are for.
-std::vector<Use> broken_without(Group group, const std::vector<Check>& checks) {
-  std::set<Use> uses;
-  for (const Check& check : checks) {
-    if (check.group == group) uses.insert(check.breaks.begin(), check.breaks.end());
-  }
-  return {uses.begin(), uses.end()};
 }
 
 }  // namespace
@@ -70,21 +42,12 @@ std::string build_a_plug(const Facts& facts) {
 }
 
 std::vector<Finding> check_all(const Facts& facts) {
-  const std::vector<Check> checks = all_checks();
   Findings found;
-  for (auto check = checks.begin(); check != checks.end(); ++check) {
-    const auto missed = std::ranges::find(facts.missed, check->group, &Missed::group);
-    if (missed == facts.missed.end()) {
-      found.begin(check->group, check->name, check->breaks);
-      check->judge(facts, found);
-    } else if (check == checks.begin() || check->group != std::prev(check)->group) {
-      found.begin(check->group, "missed", broken_without(check->group, checks));
-      found.fails("this could not be looked at: " + missed->why, missed->remedy);
-    }
+  for (const Check& check : all_checks()) {
+    found.begin(check.group, check.name, check.breaks);
+    check.judge(facts, found);
   }
-  std::vector<Finding> all = found.take();
-  keep_one_for_each_setting(all);
-  return all;
+  return found.take();
 }
 
 bool concerns_torch(const Facts& facts, const std::vector<Finding>& findings) {

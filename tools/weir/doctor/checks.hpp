@@ -27,7 +27,6 @@ enum class Use : std::uint8_t {
   kTrainGpu,    ///< weir-train on a GPU
   kTrainCpu,    ///< weir-train on the cpu
   kDeviceWork,  ///< what the device did, in timelines
-  kLive,        ///< weir ps, top and set
   kShare,       ///< one budget of several processes
 };
 
@@ -39,7 +38,7 @@ enum class Use : std::uint8_t {
 }
 /// In JSON.
 [[nodiscard]] constexpr auto names_of(Use /*of*/) noexcept {
-  return name_table("run", "plug", "train-gpu", "train-cpu", "device-work", "live", "share");
+  return name_table("run", "plug", "train-gpu", "train-cpu", "device-work", "share");
 }
 
 struct Finding {
@@ -49,7 +48,6 @@ struct Finding {
   std::string text{};
   std::string remedy{};       ///< empty if `state` is kOk
   std::vector<Use> breaks{};  ///< what does not work because of it
-  std::string setting{};      ///< the variable that this is the verdict on; empty: none
 
   friend bool operator==(const Finding&, const Finding&) = default;
 };
@@ -73,8 +71,6 @@ class Findings {
   void fails(std::string text, std::string remedy) {
     add(State::kFails, std::move(text), std::move(remedy), next_.breaks);
   }
-  /// Makes the last finding the verdict on this variable.
-  void about(std::string variable) { all_.back().setting = std::move(variable); }
   /// Makes it break this use too.
   void breaks(Use use) { all_.back().breaks.push_back(use); }
   [[nodiscard]] std::vector<Finding> take() { return std::move(all_); }
@@ -92,8 +88,7 @@ class Findings {
   std::vector<Finding> all_;
 };
 
-/// All findings, in the order in which they are printed. A group whose facts are missing has that
-/// as its only finding; a setting has one finding, whichever checks judge it.
+/// All findings, in the order in which they are printed.
 [[nodiscard]] std::vector<Finding> check_all(const Facts& facts);
 
 /// Whether the report speaks of PyTorch's plug: PyTorch is installed, or nobody could look.

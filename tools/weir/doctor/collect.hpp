@@ -5,7 +5,6 @@
 // one thread, in a process without others.
 
 #include <chrono>
-#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,11 +23,9 @@ struct CollectOptions {
   std::chrono::milliseconds program_limit{15'000};
 };
 
-/// Does not throw for a group whose facts cannot be collected: they are the defaults, and it is
-/// among the missed.
+/// Throws std::system_error for want of files or processes: what cannot be opened would pass for
+/// missing.
 [[nodiscard]] Facts collect(const CollectOptions& options);
-/// Returns what to do about an error of collecting.
-[[nodiscard]] std::string remedy_for(const std::exception& error);
 
 /// Returns the folder of the pages for a program that lies at this path: installed with it, or in
 /// the clone in whose build folder it lies. Empty if there is none.
@@ -41,13 +38,10 @@ struct CollectOptions {
 /// `runtimes`: files of CUDA runtimes, beside which CUPTI may be.
 [[nodiscard]] DriverFacts collect_driver(const CollectOptions& options,
                                          const std::vector<std::string>& runtimes);
-[[nodiscard]] LibraryFacts collect_library(const CollectOptions& options);
+[[nodiscard]] LibraryFacts collect_library();
 /// `library`: its path; empty: none.
 [[nodiscard]] PythonFacts collect_python(const CollectOptions& options, const std::string& library);
-[[nodiscard]] SettingsFacts collect_settings(const Variables& variables);
 [[nodiscard]] LimitsFacts collect_limits(const CollectOptions& options);
-/// Returns the files of LD_PRELOAD that are not there.
-[[nodiscard]] std::vector<std::string> missing_preloads(const Variables& variables);
 
 /// Starts `path` with `words` and what `weir run` would preload, and looks whether the library is
 /// in the process. The program prints its /proc/self/maps.

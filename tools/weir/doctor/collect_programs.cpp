@@ -74,18 +74,6 @@ bool has_code_of(std::string_view maps, const std::string& library) {
   });
 }
 
-/// A program that every system has, and that prints a file.
-Trial try_with_cat(const std::string& library, std::chrono::milliseconds limit) {
-  const Environment environment = process_environment();
-  try {
-    const std::string path = find_program("cat", environment);
-    const Started started = check_program(path, {"cat", "/proc/self/maps"}, environment);
-    return try_library(library, "cat", started.path, started.words, limit);
-  } catch (const UsageError& error) {
-    return {.end = Trial::End::kNotTried, .program = "cat", .message = error.what()};
-  }
-}
-
 constexpr std::string_view kMark = "weir-doctor:";
 
 /// Prints one line of JSON behind the mark: what modules of the start print comes before it. Leaves
@@ -208,7 +196,7 @@ Trial try_library(const std::string& library, const std::string& program, const 
   return trial;
 }
 
-LibraryFacts collect_library(const CollectOptions& options) {
+LibraryFacts collect_library() {
   LibraryFacts facts;
   facts.command_version = kVersion;
   const Setting<std::string> named = named_library(process_environment());
@@ -221,7 +209,6 @@ LibraryFacts collect_library(const CollectOptions& options) {
   }
   facts.version = version_in(facts.path);
   facts.plugs = plugs_beside(facts.path);
-  facts.trial = try_with_cat(facts.path, options.program_limit);
   return facts;
 }
 

@@ -54,8 +54,8 @@ struct Trial {
     kNotLoaded,  ///< the process ended well without it
     kFailed,     ///< the process did not end well
     kTimedOut,
-    kRefused,   ///< nothing can be preloaded into the program; `message` says why
-    kNotTried,  ///< `message` says why
+    kRefused,  ///< nothing can be preloaded into the program; `message` says why
+    kNotTried,
   };
   End end = End::kNotTried;
   std::string program{};
@@ -69,7 +69,6 @@ struct LibraryFacts {
   std::string version;    ///< what the file says of itself; empty: nothing
   std::string command_version;
   std::vector<std::string> plugs;  ///< versions of PyTorch
-  Trial trial;
 };
 
 struct TorchFacts {
@@ -98,26 +97,14 @@ struct PythonFacts {
 /// Variables by name: Weir's, MXNet's, and those that change what a GPU program does.
 using Variables = std::map<std::string, std::string>;
 
-struct SettingsFacts {
-  Variables variables;
-  std::map<std::string, std::string> outputs;  ///< by variable: why its file cannot be written
-};
-
 /// A limit of the system; nothing: unlimited.
 using Limit = std::optional<std::uint64_t>;
 
 struct LimitsFacts {
-  Limit locked_memory;                 ///< ulimit -l, in bytes
   Limit open_files;                    ///< ulimit -n
   Limit open_files_at_most;            ///< ulimit -Hn
-  Limit addresses;                     ///< ulimit -v, in bytes
   std::optional<Bytes> shared_memory;  ///< /dev/shm; nothing: there is none
   bool shared_memory_writable = true;
-  std::string live_folder;        ///< of weir ps; empty: none
-  std::string live_problem;       ///< why there is none
-  bool publishes = true;          ///< by WEIR_PUBLISH
-  bool publish_is_set = false;    ///< WEIR_PUBLISH
-  bool publish_is_wrong = false;  ///< its value is not allowed
 };
 
 enum class Group : std::uint8_t {
@@ -130,23 +117,14 @@ enum class Group : std::uint8_t {
   kEnvironment,
 };
 
-/// A group whose facts could not be collected.
-struct Missed {
-  Group group = Group::kSystem;
-  std::string why;
-  std::string remedy;
-};
-
 struct Facts {
   SystemFacts system;
   DriverFacts driver;
   LibraryFacts library;
   PythonFacts python;
-  SettingsFacts settings;
+  Variables variables;
   LimitsFacts limits;
-  std::vector<std::string> missing_preloads;  ///< files of LD_PRELOAD that are not there
   std::string pages;  ///< the folder of docs/doctor.md and its neighbours; empty: they are not here
-  std::vector<Missed> missed;
 };
 
 }  // namespace weir::cli::doctor

@@ -65,7 +65,7 @@ constexpr std::array kColours{Colour::kGreen, Colour::kYellow, Colour::kRed};
 /// Each use, for people.
 constexpr auto kDescribed = name_table(
     "GPU programs under weir run", "PyTorch's plug", "weir-train on a GPU", "weir-train on the cpu",
-    "the device's work in timelines", "weir ps, top and set", "a budget shared by processes");
+    "the device's work in timelines", "a budget shared by processes");
 
 struct Uses {
   std::vector<Use> work;
