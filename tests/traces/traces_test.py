@@ -1,79 +1,54 @@
-"""Checks bench/traces under the named root: its page has the figures that the traces give, and the program
-that counts them refuses invalid traces."""
+"""Checks bench/traces under the named root: each trace has valid lifetimes and a row on the page with its figures."""
 
+import csv
 import gzip
 import json
 import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
 TRACES = pathlib.Path(sys.argv.pop(1)) / "bench" / "traces"
-HEADER = "buffer,start,end,size\n"
 
 
-def summary(*words):
-    command = [sys.executable, "-B", TRACES / "record" / "summary.py", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def lifetimes(path):
+    """Returns the rows of a trace as (start, end, size)."""
+    with gzip.open(path, "rt", encoding="ascii", newline="") as file:
+        lines = csv.reader(file)
+        assert next(lines) == ["buffer", "start", "end", "size"]
+        rows = [tuple(map(int, line)) for line in lines]
+    for number, (buffer, start, end, size) in enumerate(rows):
+        assert buffer == number and 0 <= start < end and size > 0, (path, number)
+    return [row[1:] for row in rows]
+
+
+def peak(rows, count):
+    """Returns the most bytes live at once. Each of the `count` events is of one buffer; what is live after the last
+    ends at `count`."""
+    changes = [0] * (count + 1)
+    for start, end, size in rows:
+        for event, change in ((start, size), (end, -size)):
+            assert event == count or changes[event] == 0, f"event {event} is of two buffers"
+            changes[event] += change
+    assert 0 not in changes[:-1], "an event is of no buffer"
+    total = most = 0
+    for change in changes[:-1]:
+        total += change
+        most = max(most, total)
+    return most
 
 
 class Traces(unittest.TestCase):
     def test_are_what_their_page_says(self):
         shown = [line for line in (TRACES / "README.md").read_text().splitlines() if line.startswith("| `")]
-        for folder in (TRACES, TRACES / "small"):
-            done = summary(folder)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            for line in done.stdout.splitlines()[2:]:
-                name, _, steps, buffers, _, _, peak, _ = line.strip("| ").split(" | ")
-                gib = peak.partition("(")[2].removesuffix(" GiB)")
-                of_it = [row for row in shown if row.startswith(f"| {name} |")]
-                self.assertEqual(len(of_it), 1, name)
-                self.assertTrue(of_it[0].endswith(f" | {steps} | {buffers} | {gib} |"), (line, of_it))
-
-    def test_are_each_on_their_page_and_of_a_workload(self):
-        names = {path.name.removesuffix(".csv.gz") for path in TRACES.rglob("*.csv.gz")}
-        sys.path.insert(0, str(TRACES / "record"))
-        import record
-        self.assertEqual(names, set(record.WORKLOADS))
-        for name in names:
-            module, function, _ = record.WORKLOADS[name]
-            self.assertIn(f"\ndef {function}(device, steps, step", (TRACES / "record" / f"{module}.py").read_text())
-            self.assertEqual((TRACES / "README.md").read_text().count(f"| `{name}` |"), 1, name)
-
-
-class Summary(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.at = pathlib.Path(folder.name)
-
-    def of(self, text, events):
-        (self.at / "made_up.csv.gz").write_bytes(gzip.compress(text.encode()))
-        about = {"workload": "made_up", "torch": "9", "events": events, "steps": [{}, {}]}
-        (self.at / "made_up.json").write_text(json.dumps(about))
-        return summary(self.at)
-
-    def test_counts_and_finds_the_peak(self):
-        done = self.of(HEADER + f"0,0,4,{1 << 30}\n1,1,2,7\n2,3,4,5\n", 4)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(f"| `made_up` | 9 | 2 | 3 | 1 | 2 | {(1 << 30) + 7} (1.00 GiB) | 1 GiB |", done.stdout)
-
-    def test_refuses_what_is_no_trace(self):
-        for text, events, said in (
-            ("", 1, "no header"),
-            (HEADER + "0,0,0,4\n", 1, "line 2"),
-            (HEADER + "1,0,1,4\n", 1, "line 2"),
-            (HEADER + "0,0,1,0\n", 1, "line 2"),
-            (HEADER + "0,0,1,x\n", 1, "made_up"),
-            (HEADER + "0,0,2,4\n1,0,2,4\n", 2, "event 0 is of two"),
-            (HEADER + "0,0,2,4\n", 2, "event 1 is of no buffer"),
-            (HEADER + "0,0,3,4\n", 1, "event 3 is none of 1"),
-        ):
-            done = self.of(text, events)
-            self.assertEqual(done.returncode, 2, text)
-            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-            self.assertIn(said, done.stderr)
+        paths = sorted(TRACES.rglob("*.csv.gz"))
+        self.assertEqual(len(shown), len(paths))
+        for path in paths:
+            rows, about = lifetimes(path), json.loads(path.with_name(path.name.replace("csv.gz", "json")).read_text())
+            of_it = [row for row in shown if row.startswith(f"| `{about['workload']}` |")]
+            self.assertEqual(len(of_it), 1, path)
+            figures = f" | {len(about['steps'])} | {len(rows)} | {peak(rows, about['events']) / 2**30:.2f} |"
+            self.assertTrue(of_it[0].endswith(figures), (of_it, figures))
+            self.assertEqual(path.name, f"{about['workload']}.csv.gz")
 
 
 if __name__ == "__main__":

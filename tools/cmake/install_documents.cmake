@@ -18,9 +18,8 @@ if(NOT DEFINED WEIR_NAMED_DATA)
 endif()
 
 # Programs that are not on the PATH and that pages for users name: in the folders of the source tree.
-foreach(_file IN ITEMS tools/replay/read/snapshot_to_csv.py tools/replay/read/lifetimes.py)
-  file(INSTALL DESTINATION "${_data}/weir" USE_SOURCE_PERMISSIONS FILES "${WEIR_SOURCE}/${_file}")
-endforeach()
+file(INSTALL DESTINATION "${_data}/weir" USE_SOURCE_PERMISSIONS FILES
+     "${WEIR_SOURCE}/tools/replay/read/snapshot_to_csv.py")
 file(GLOB _plug RELATIVE "${WEIR_SOURCE}" "${WEIR_SOURCE}/tools/torch/plug/*.[ch]pp" "${WEIR_SOURCE}/tools/torch/books/*.hpp")
 foreach(_file IN LISTS _plug ITEMS tools/torch/build tools/preload/borders/weir.h)
   get_filename_component(_folder "${_file}" DIRECTORY)

@@ -404,9 +404,9 @@ TEST(DoctorChecks, OthersVariables) {
         kWarn, "WEIR_BATCH_RANGE sees no range", "unset NVTX_INJECTION64_PATH"}});
   Facts good = good_machine();
   good.variables = {{"CUDA_LAUNCH_BLOCKING", "0"},
-                             {"NVTX_INJECTION64_PATH", "/x/libweir.so"},
-                             {"WEIR_BATCH_RANGE", "step"},
-                             {"CUDA_VISIBLE_DEVICES", "0"}};
+                    {"NVTX_INJECTION64_PATH", "/x/libweir.so"},
+                    {"WEIR_BATCH_RANGE", "step"},
+                    {"CUDA_VISIBLE_DEVICES", "0"}};
   for (const Finding& finding : check_all(good)) EXPECT_EQ(finding.state, kOk) << finding.text;
 }
 

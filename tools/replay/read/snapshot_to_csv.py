@@ -9,15 +9,70 @@ numbered in the order in which they come up; 0 is the default one. Needs nothing
 """
 
 import argparse
+import gzip
 import os
 import pickle
 import sys
 from typing import NamedTuple
 
-from lifetimes import CsvFile, Lifetimes
-
 # A snapshot's state of a block in use. Blocks in other states are free or about to be.
 IN_USE = "active_allocated"
+
+
+class Lifetimes:
+    """Follows allocations and frees. Each is an event; events count from 0.
+
+    A reused address is a new buffer. Allocations of zero bytes are ignored and are no events. A buffer
+    that is never freed ends one past the last event.
+    """
+
+    def __init__(self):
+        self.events = 0
+        self.rows = []  # [start, end or None, size, stream], in the order of start
+        self._live = {}  # address -> row
+        self._empty = set()
+
+    def allocate(self, address, size, stream=0):
+        if address in self._live or address in self._empty:
+            raise ValueError(f"{address:#x} is allocated twice")
+        if size == 0:
+            self._empty.add(address)
+            return
+        row = [self.events, None, size, stream]
+        self.rows.append(row)
+        self._live[address] = row
+        self.events += 1
+
+    def free(self, address):
+        """Ends the buffer at `address` and returns its size, or None if there is none."""
+        if address in self._empty:
+            self._empty.remove(address)
+            return 0
+        row = self._live.pop(address, None)
+        if row is None:
+            return None
+        row[1] = self.events
+        self.events += 1
+        return row[2]
+
+    def peak(self):
+        """Returns the most bytes live at once."""
+        changes = [0] * self.events
+        for start, end, size, _ in self.rows:
+            changes[start] += size
+            if end is not None:
+                changes[end] -= size
+        total = most = 0
+        for change in changes:
+            total += change
+            most = max(most, total)
+        return most
+
+    def csv(self):
+        """Returns what `weir replay` reads."""
+        return "buffer,start,end,size,stream\n" + "".join(
+            f"{buffer},{start},{self.events if end is None else end},{size},{stream}\n"
+            for buffer, (start, end, size, stream) in enumerate(self.rows))
 
 
 class BadInput(Exception):
@@ -208,8 +263,9 @@ def main():
         if os.path.exists(args.csv) and os.path.samefile(args.snapshot, args.csv):
             raise BadInput(f"{args.csv} is the same file, which the CSV would replace")
         converted = convert(read(args.snapshot), args.device)
-        with CsvFile(args.csv) as out:
-            converted.lifetimes.write(out, streams=True)
+        text = converted.lifetimes.csv().encode("ascii")
+        with open(args.csv, "wb") as out:
+            out.write(gzip.compress(text, mtime=0) if args.csv.endswith(".gz") else text)  # the same bytes each time
     except BadInput as error:
         print(f"snapshot_to_csv: {args.snapshot}: {error}", file=sys.stderr)
         sys.exit(2)
