@@ -338,7 +338,7 @@ class Pages(unittest.TestCase):
     def test_what_is_written_can_be_read_again_and_gives_the_same_page(self):
         _, page, _ = self.write(whole())
         before = page.read_text()
-        self.write(*report.read([page.with_suffix(".json")]))
+        self.write(report.read_call(page.with_suffix(".json")))
         self.assertEqual(page.read_text(), before)
 
     def test_a_rehearsal_cannot_pass_for_a_gpu_nor_an_unknown_tree_for_a_commit(self):

@@ -17,7 +17,8 @@ class Paths(unittest.TestCase):
         return paths.faults_of("page.md", text, SOURCE, for_users)
 
     def test_a_path_of_the_sources_has_to_be_said_to_be_one(self):
-        for path in ("tools/demo", "`tests/project/layers.py`", "(bench/run)", "build/dev/trainer/weir-train", "`weir-stress oom`",
+        for path in ("tools/demo", "`tests/project/layers.py`", "(bench/run)", "build/dev/trainer/weir-train",
+                     "`weir-stress oom`",
                      "docs/pictures/remake.py"):
             self.assertEqual(len(self.faults(f"# T\n\nSee {path}.\n")), 1, path)
         self.assertEqual(self.faults(f"# T\n\n{SAID}\nSee `tools/demo`, weir-stress, docs/pictures/remake.py.\n"), [])

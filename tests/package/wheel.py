@@ -91,7 +91,8 @@ def check_pack():
     assert tag, wheel.name
     assert (int(tag[1]), int(tag[2])) <= GLIBC, f"{wheel.name} asks for a newer C library than {GLIBC}"
     names = zipfile.ZipFile(wheel).namelist()
-    wanted = ["weir/__init__.py", "weir/__main__.py", "weir/bin/weir", "weir/bin/weir-train", "weir/include/weir/weir.h"]
+    wanted = ["weir/__init__.py", "weir/__main__.py", "weir/bin/weir", "weir/bin/weir-train",
+              "weir/include/weir/weir.h"]  # fmt: skip
     wanted += ["LICENSE"] + ["weir/libweir.so", "weir/libweir_timeline.so"] * bool(STANDIN)
     for name in wanted:
         assert any(there.endswith(name) for there in names), f"there is no {name} among {names}"
@@ -125,7 +126,8 @@ def check_manual():
         assert ".SH EXIT STATUS" in text and all((ENVIRONMENT / path[1:]).exists() for path in named), (name, named)
         assert named or name in ("weir", "weir-timeline", "weir-train"), f"{name} names no page"
     for name, program in {"weir": WEIR, "weir-train": TRAIN}.items():
-        for shell, path in {"bash": f"bash-completion/completions/{name}", "zsh": f"zsh/site-functions/_{name}"}.items():
+        paths = {"bash": f"bash-completion/completions/{name}", "zsh": f"zsh/site-functions/_{name}"}
+        for shell, path in paths.items():
             assert (share / path).read_text() == run(program, "--completion", shell), path
     run("python3", "-B", SOURCE / "tests/program/command_line/programs.py", "pages", WEIR, TRAIN)
     pages = share / "doc/weir"
@@ -175,7 +177,7 @@ def check_places():
 
 
 def check_no_toolkit():
-    """CUDA's headers alone, those that tools/setup installed, give both libraries and a plug, and they serve a program."""
+    """CUDA's headers alone, which tools/setup installed, give both libraries and a plug, and they serve a program."""
     build, source = SCRATCH / "no_toolkit", f"-S{SOURCE}"
     hidden = {name: value for name, value in os.environ.items() if not name.startswith("CUDA")}
     hidden["PATH"] = os.pathsep.join(folder for folder in os.environ["PATH"].split(os.pathsep)
@@ -183,11 +185,13 @@ def check_no_toolkit():
     configure = [os.environ["CMAKE"], source, f"-B{build}", "-GNinja", "-DWEIR_BUILD_TESTS=OFF", "-DWEIR_CUDA=HEADERS",
                  "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON", f"-DCMAKE_CXX_COMPILER={os.environ['CXX']}"]
     refused = run(*configure, f"-DWEIR_CUDA_HEADERS={SCRATCH}", code=1, env=hidden)
-    assert re.search(r"^ *CUDA: left out: no CUDA toolkit .*; to build without: -DWEIR_CUDA=OFF$", refused, re.MULTILINE), refused
+    said = r"^ *CUDA: left out: no CUDA toolkit .*; to build without: -DWEIR_CUDA=OFF$"
+    assert re.search(said, refused, re.MULTILINE), refused
     shutil.rmtree(build)
 
     version = (SOURCE / "tools/torch/versions.txt").read_text().split()[-1]
-    fetched = subprocess.run([PACKING, "-B", SOURCE / "tools/torch/headers", version], capture_output=True, text=True, check=False)
+    fetch = [PACKING, "-B", SOURCE / "tools/torch/headers", version]
+    fetched = subprocess.run(fetch, capture_output=True, text=True, check=False)
     # What reads no header of CUDA is as in the build that is there: compiling it again would take minutes.
     depends = re.split(r"^(\S+): #deps .*$", run("ninja", "-C", BUILD, "-t", "deps"), flags=re.MULTILINE)
     headers = tuple(os.path.realpath(folder) + "/" for folder in SETTINGS["WEIR_CUDA_INCLUDE_DIRS"].split(":"))
@@ -201,15 +205,18 @@ def check_no_toolkit():
     printed = run(*configure, "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -D_GLIBCXX_ASSERTIONS",
                   "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}",
                   f"-DWEIR_TORCH_VERSIONS={plug}", env=hidden)
-    assert f"CUDA: libweir.so and plugs are built, with the headers of 13.0 in {SOURCE}/build/packaging/" in printed, printed
+    said = f"CUDA: libweir.so and plugs are built, with the headers of 13.0 in {SOURCE}/build/packaging/"
+    assert said in printed, printed
     run(os.environ["CMAKE"], "--build", build, "--parallel", "2", "--target", "weir_swap_in", "weir_timeline_inject",
         "weir_torch_plugs", env=hidden)
 
     libraries = build / "tools/preload"
     environment = on_the_standin(WEIR_LIBRARY=str(libraries / "libweir.so"))
-    printed = run(BUILD / "tools/weir/weir", "run", "--", BASE, "-c", textwrap.dedent(PROGRAM), input="\n", env=environment)
+    printed = run(BUILD / "tools/weir/weir", "run", "--", BASE, "-c", textwrap.dedent(PROGRAM), input="\n",
+                  env=environment)  # fmt: skip
     assert "allocated\n" in printed and "peak allocated 1 MiB" in printed, printed
-    begin = f"import ctypes; print(ctypes.CDLL('{build}/tools/timeline/cupti/libweir_timeline.so').InitializeInjection())"
+    inject = f"{build}/tools/timeline/cupti/libweir_timeline.so"
+    begin = f"import ctypes; print(ctypes.CDLL('{inject}').InitializeInjection())"
     assert run(BASE, "-c", begin).startswith("1\n")
     if fetched.returncode != 0:
         print(f"no plug was built: {fetched.stderr}", file=sys.stderr)

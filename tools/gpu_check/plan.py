@@ -44,7 +44,8 @@ STEPS = (
     Step("wide_float32", 10, _WIDE + "float32"),
     Step("wide_tf32", 10, _WIDE + "tf32"),
     Step("facts", 15, "{weir_gpu} facts", prints_figures=True),
-    Step("traces", 20, "{traces_with} {weir} replay {traces} --pool round:24,best_fit,paged --upstream cuda --no-search --json {json}"),
+    Step("traces", 20, "{traces_with} {weir} replay {traces} --pool round:24,best_fit,paged --upstream cuda "
+         "--no-search --json {json}"),
     Step("timeline", 8, "{weir_gpu} test --gtest_output=json:{json} --gtest_filter={own_step}"),
     Step("timeline_cost", 20),
     Step("timeline_programs", 25),
@@ -89,7 +90,8 @@ STANDIN_SIZES = {
     "not_here": ":NcclOneRank.*",
 }
 # Without what takes most time there: kernels, whose suites run on the stand-in by themselves.
-QUICK_SIZES = {**STANDIN_SIZES, "not_here": STANDIN_SIZES["not_here"] + ":Gemm.*:SoftmaxCrossEntropy.*:Dense.*:SparseLosses.*:Elementwise.*"}
+QUICK_SIZES = {**STANDIN_SIZES, "not_here": STANDIN_SIZES["not_here"] + ":Gemm.*:SoftmaxCrossEntropy.*:Dense.*"
+               ":SparseLosses.*:Elementwise.*"}
 
 # --- Programs that know nothing of Weir, in tools/gpu_check/programs -----------------------------
 

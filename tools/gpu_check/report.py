@@ -33,14 +33,11 @@ class Failed(Exception):
 # --- Calls ---------------------------------------------------------------------------------------
 
 
-def read(paths):
-    """Returns the documents of calls."""
-    return [read_call(pathlib.Path(path)) for path in paths]
-
-
 def read_call(path):
+    """Returns the document of a call."""
+    file = pathlib.Path(path, "call.json" if os.path.isdir(path) else "")
     try:
-        call = json.loads((path / "call.json" if path.is_dir() else path).read_text(encoding="utf-8", errors="replace"))
+        call = json.loads(file.read_text("utf-8", "replace"))
     except OSError as error:
         raise Failed(f"cannot read {path}") from error
     except (ValueError, RecursionError):
@@ -111,7 +108,7 @@ def judge(call):
 
 
 def no_figures(step):
-    if step is None or "left_out" in step:
+    if not step or "left_out" in step:
         return None, step["left_out"] if step else "no step of this name was run"
     return False, outcome(step) if outcome(step) != "ok" else "it wrote no figures"
 
@@ -139,7 +136,8 @@ def table(rows):
     """Returns objects as a table in Markdown: their keys are the heading. Escapes what would end a cell."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     cells = [keys, ["---"] * len(keys), *([shown(key, row.get(key)) for key in keys] for row in rows)]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |\n" for row in cells)
+    lines = (" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) for row in cells)
+    return "".join(f"| {line} |\n" for line in lines)
 
 
 def pick(row, *paths):
@@ -182,7 +180,8 @@ def programs(figures):
             seconds, before = unmodified.printed(run, "seconds"), unmodified.printed(plain, "seconds")
             yield {"program": name, "setup": unmodified.title(run), "result": unmodified.run_outcome(run),
                    "seconds": seconds, "to without Weir": weir and seconds and before and seconds / before or None,
-                   **pick(run.get("printed") or {}, "peak_reserved_bytes"), "by Weir, peak_bytes": weir.get("peak_bytes"),
+                   **pick(run.get("printed") or {}, "peak_reserved_bytes"),
+                   "by Weir, peak_bytes": weir.get("peak_bytes"),
                    **pick(weir, "served_share", "waits", "waited_seconds"),
                    **pick(run.get("timeline") or {}, "works", "lost"),
                    "framework": unmodified.printed(run, "framework")}  # fmt: skip
@@ -221,8 +220,9 @@ def section(step):
 def machine_rows(call):
     machine, rows = call["machine"], {}
     for number, gpu in enumerate(machine["gpus"]):
-        memory, count = unmodified.size(gpu["memory_bytes"]), gpu["multiprocessors"]
-        rows[f"device {number}"] = f"{gpu['name']}, {memory}, compute capability {gpu['compute_capability']}, {count} multiprocessors"
+        rows[f"device {number}"] = (
+            f"{gpu['name']}, {unmodified.size(gpu['memory_bytes'])}, compute capability {gpu['compute_capability']}, "
+            f"{gpu['multiprocessors']} multiprocessors")  # fmt: skip
     rows["driver"] = f"{machine.get('driver') or 'of unknown version'}, for CUDA {machine.get('driver_cuda')}"
     rows["toolkit"] = f"{machine.get('toolkit')}, runtime {machine.get('runtime')}"
     rows["matrix products"] = machine.get("cublas")
@@ -254,12 +254,11 @@ def page(call, verdicts, json_name):
 
 
 def write(calls, folder, date, inputs=()):
-    """Writes the page of `calls` and its JSON, and prints the verdicts. Returns whether none is NOT MET, and the page."""
+    """Writes the page of `calls` and its JSON, and prints the verdicts. Returns whether none is NOT MET, and where."""
     if sys.stdout is None:
         raise Failed("standard output is closed")
     call = merge(calls, date)
-    verdicts = judge(call)
-    machine = call["machine"]
+    verdicts, machine = judge(call), call["machine"]
     slug = re.sub(r"[^a-z0-9]+", "-", machine["gpus"][0]["name"].lower()).strip("-")
     kind, which = "rehearsal" if machine.get("rehearsal") else "gpu", call.get("call", "")
     target = pathlib.Path(folder) / f"{kind}-{slug}-{call.get('date', date)}{'-' * bool(which)}{which}.md"
@@ -290,7 +289,7 @@ def main(words):
         print("report.py: CALL... OUTPUT-FOLDER YYYY-MM-DD are needed", file=sys.stderr)
         return 2
     try:
-        return 0 if write(read(calls), folder, date, calls)[0] else 1
+        return 0 if write([*map(read_call, calls)], folder, date, calls)[0] else 1
     except Exception as error:  # noqa: BLE001: whatever the calls' documents are
         known = isinstance(error, (Failed, OSError))
         print(f"report.py: {error if known else f'the calls are not as expected: {error!r}'}", file=sys.stderr)

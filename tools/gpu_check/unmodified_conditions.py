@@ -66,7 +66,8 @@ def finished(run):
 def weir_figures(run):
     """Returns the figures of `weir run --json`, summed over the program's devices; empty without any."""
     devices = (run.get("summary") or {}).get("devices", [])
-    passed = [one for device in devices for one in device["passed"] if one["counted"] and one["kind"] not in NOT_SERVABLE]
+    passed = [one for device in devices for one in device["passed"]
+              if one["counted"] and one["kind"] not in NOT_SERVABLE]  # fmt: skip
     if not devices:
         return {}
     pools = [device["pool"] for device in devices]
@@ -131,7 +132,8 @@ def same_as_without(runs):
 
 def is_served(runs):
     shares = [(run, weir_figures(run).get("served_share")) for run in with_weir(runs)]
-    texts = [f"{title(run)} {run_outcome(run) + ', no share' if share is None else f'{share:.2%}'}" for run, share in shares]
+    texts = [f"{title(run)} {run_outcome(run) + ', no share' if share is None else f'{share:.2%}'}"
+             for run, share in shares]  # fmt: skip
     met = bool(shares) and all(share is not None and share >= LEAST_SERVED for _, share in shares)
     return met, "; ".join(texts) or "no run with Weir"
 
@@ -164,7 +166,8 @@ def lives(setup):
         if not finished(enough):
             return False, f"finished; with enough memory {run_outcome(enough)}"
         same, weir = same_losses(run, enough), weir_figures(run)
-        how = "bit-identical to those with enough memory" if same else f"differ from step {first_difference(run, enough)}"
+        differ = f"differ from step {first_difference(run, enough)}"
+        how = "bit-identical to those with enough memory" if same else differ
         waits = f", {counted(weir['waits'], 'wait')} of {weir['waited_seconds']:.2f} s together" if weir else ""
         return same, f"finished, losses {how}{waits}"
 
@@ -195,7 +198,8 @@ def fault_of_recording(run):
     said = f"it says: {run['lines'][0]}" if run.get("lines") else "nothing says why"
     if not timeline or not timeline["works"]:
         return f"{'no kernel was recorded' if timeline else 'there is no timeline'}; {said}"
-    return "the recording was cut" if not timeline["complete"] else f"{timeline['lost']} events lost" * (timeline["lost"] > 0)
+    lost = f"{timeline['lost']} events lost" * (timeline["lost"] > 0)
+    return lost if timeline["complete"] else "the recording was cut"
 
 
 def is_recorded(setup):
