@@ -17,6 +17,7 @@
 #include "allocator/pool.hpp"
 #include "support/faulty_upstream.hpp"
 #include "support/manual_progress.hpp"
+#include "support/options_of.hpp"
 #include "support/print.hpp"
 
 namespace weir::testing {
@@ -34,15 +35,6 @@ inline constexpr std::array kKeepingKinds{PoolKind::kNaive, PoolKind::kRound, Po
 
 /// Pages of simulated memory, small enough for budgets of KiB.
 inline constexpr Bytes kPage = kib(4);
-
-/// best_fit with the smallest segments: a block of 2 MiB or more has its own.
-[[nodiscard]] inline PoolOptions options_of(Bytes budget, PoolKind kind = PoolKind::kRound) {
-  PoolOptions options;
-  options.kind = kind;
-  options.budget = BudgetRequest{.bytes = budget};
-  options.segment = mib(2);
-  return options;
-}
 
 /// Tests that are the same for several kinds, except for the size at which a block is all that it
 /// came with: a segment, or pages.

@@ -17,33 +17,12 @@
 #include "allocator/pool.hpp"
 #include "allocator/pool_fixture.hpp"
 #include "support/failing_new.hpp"
+#include "support/one_counter.hpp"
 
 namespace weir {
 namespace {
 
 using testing::options_of;
-
-/// A device of counters, which needs no heap.
-class PlainProgress final : public Progress {
- public:
-  void pass_all() { passed_ = tails_; }
-
-  [[nodiscard]] Point record(StreamId stream) override {
-    return {stream, ++tails_.at(stream.value - 1)};
-  }
-  [[nodiscard]] std::uint64_t passed(StreamId stream) override {
-    return passed_.at(stream.value - 1);
-  }
-  [[nodiscard]] bool wait(Point point, std::stop_token /*stop*/) override {
-    passed_.at(point.stream.value - 1) = point.sequence;
-    return true;
-  }
-  void make_wait(StreamId /*waiter*/, Point /*point*/) override {}
-
- private:
-  std::array<std::uint64_t, 3> tails_{};
-  std::array<std::uint64_t, 3> passed_{};
-};
 
 constexpr StreamId kA{1};
 constexpr StreamId kB{2};
@@ -79,7 +58,7 @@ class Scene {
   Scene& operator=(const Scene&) = delete;
 
   [[nodiscard]] Pool& pool() { return pool_; }
-  [[nodiscard]] PlainProgress& progress() { return progress_; }
+  [[nodiscard]] testing::OneCounter& progress() { return progress_; }
   [[nodiscard]] void* block(std::size_t i) const { return held_.at(i); }
   [[nodiscard]] std::size_t size() const { return held_.size(); }
   [[nodiscard]] StreamId home(std::size_t i) const { return pool_.find(held_.at(i))->home; }
@@ -110,7 +89,7 @@ class Scene {
 
  private:
   SimulatedUpstream upstream_{gib(1), testing::kPage};
-  PlainProgress progress_;
+  testing::OneCounter progress_;
   Pool pool_;
   std::vector<void*> held_;
 };
@@ -156,24 +135,16 @@ class PoolHeap : public ::testing::TestWithParam<PoolKind> {
  protected:
   /// Calls `act` with its first allocation failing, then its second, until it succeeds.
   void fail_each(const std::function<void(Scene&)>& act) {
-    bool struck = true;
-    for (std::uint64_t n = 1; struck && !HasFailure(); ++n) {
-      SCOPED_TRACE("allocation " + std::to_string(n));
+    testing::for_each_allocation([&](std::uint64_t n) {
       Scene scene(GetParam());
       scene.expect_statistics_agree();
-      testing::fail_new_at(n);
-      try {
-        act(scene);
-      } catch (const std::bad_alloc&) {
-        EXPECT_TRUE(testing::stop_failing_new());
-      }
-      struck = testing::stop_failing_new();
+      const bool struck = testing::fails_at(n, [&] { act(scene); });
       scene.settle();
       scene.expect_statistics_agree();
-      ASSERT_LT(n, 1000U) << "it never gets through";
       for (const Bytes size : {kib(4), mib(2), mib(4)}) scene.take(size, kC);
       scene.expect_statistics_agree();
-    }
+      return struck;
+    });
   }
 };
 
@@ -302,23 +273,17 @@ TEST(FreeBins, FindPiecesThoughTheHeapHasRunOut) {
 }
 
 TEST(PoolHeapPaged, RunsOutWhileAddressesAreReservedAndGivesThemBack) {
-  bool struck = true;
-  for (std::uint64_t n = 1; struck && !::testing::Test::HasFailure(); ++n) {
-    SCOPED_TRACE("allocation " + std::to_string(n));
+  testing::for_each_allocation([](std::uint64_t n) {
     CountedAddresses upstream;
-    PlainProgress progress;
+    testing::OneCounter progress;
+    bool struck = false;
     {
       Pool pool({upstream, progress}, options_of(mib(64), PoolKind::kPaged));
-      testing::fail_new_at(n);
-      try {
-        (void)pool.allocate(mib(1), kA);
-      } catch (const std::bad_alloc&) {
-        EXPECT_TRUE(testing::stop_failing_new());
-      }
-      struck = testing::stop_failing_new();
+      struck = testing::fails_at(n, [&] { (void)pool.allocate(mib(1), kA); });
     }
     EXPECT_EQ(upstream.reserved(), 0U);
-  }
+    return struck;
+  });
 }
 
 TEST(PoolHeapPaged, RunsOutWhilePagesMoveHoweverFullTheTableOfBlocksIs) {
@@ -327,24 +292,19 @@ TEST(PoolHeapPaged, RunsOutWhilePagesMoveHoweverFullTheTableOfBlocksIs) {
   constexpr std::size_t kSingle = 40;
   constexpr Bytes kPage = testing::kPage;
   for (std::size_t others = 0; others < kOthers && !::testing::Test::HasFailure(); ++others) {
-    bool struck = true;
-    for (std::uint64_t n = 1; struck && !::testing::Test::HasFailure(); ++n) {
-      SCOPED_TRACE("allocation " + std::to_string(n) + ", " + std::to_string(others) + " others");
+    SCOPED_TRACE(std::to_string(others) + " others");
+    testing::for_each_allocation([&](std::uint64_t n) {
       Scene scene(PoolKind::kPaged, kPage * (kSingle + others));
       for (std::size_t i = 0; i < kSingle + others; ++i) scene.take(kPage, kA);
       for (std::size_t i = 0; i < kSingle / 2; ++i) scene.free(i, kA);  // of two one stays
       scene.free_last(kA);  // where the block will begin
       scene.progress().pass_all();
-      testing::fail_new_at(n);
-      try {
-        scene.take(kPage * (kSingle / 2 - 2) + Bytes{512}, kB);
-      } catch (const std::bad_alloc&) {
-        EXPECT_TRUE(testing::stop_failing_new());
-      }
-      struck = testing::stop_failing_new();
+      const bool struck =
+          testing::fails_at(n, [&] { scene.take(kPage * (kSingle / 2 - 2) + Bytes{512}, kB); });
       scene.settle();
       scene.expect_statistics_agree();
-    }
+      return struck;
+    });
   }
 }
 

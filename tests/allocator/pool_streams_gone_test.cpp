@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "allocator/index/segment_index.hpp"
@@ -50,22 +51,6 @@ TEST_P(PoolOfStreamsThatAreGone, KeepsNoHostMemoryForThem) {
   EXPECT_LE(testing::host_bytes(), before_many + kib(64).count) << "a hundred at a time";
 }
 
-/// Passes nothing until told to, and counts queries.
-class CountedQuestions final : public Progress {
- public:
-  [[nodiscard]] Point record(StreamId stream) override { return {stream, 1}; }
-  [[nodiscard]] std::uint64_t passed(StreamId stream) override {
-    ++questions;
-    return all_passed || stream == passed_one ? 1 : 0;
-  }
-  [[nodiscard]] bool wait(Point /*point*/, std::stop_token /*stop*/) override { return false; }
-  void make_wait(StreamId /*waiter*/, Point /*point*/) override {}
-
-  std::uint64_t questions = 0;
-  bool all_passed = false;
-  StreamId passed_one;
-};
-
 /// A pool with many streams, each of which has freed a block that the device has yet to pass.
 class PoolOfManyPendingStreams : public ::testing::TestWithParam<PoolKind> {
  protected:
@@ -79,38 +64,44 @@ class PoolOfManyPendingStreams : public ::testing::TestWithParam<PoolKind> {
     for (std::uint64_t i = 0; i < kStreams; ++i) {
       pool.deallocate(blocks[i], StreamId{first.value + i});
     }
-    progress.questions = 0;
+    before = progress.queries();
+  }
+  /// Queries since the last call.
+  [[nodiscard]] std::uint64_t questions() {
+    return progress.queries() - std::exchange(before, progress.queries());
   }
 
+  std::uint64_t before = 0;
   const StreamId first = StreamId::next(kStreams);
   const StreamId other = StreamId::next();
   SimulatedUpstream upstream{gib(1), mib(2)};
-  CountedQuestions progress;
+  testing::ManualProgress progress;
   Pool pool{{upstream, progress}, testing::options_of(mib(2 * kStreams + 6), GetParam())};
 };
 
 TEST_P(PoolOfManyPendingStreams, AsksAFewBeforeItGrows) {
   (void)pool.allocate(mib(2), other);
-  EXPECT_LE(progress.questions, 16U);
-  EXPECT_GT(progress.questions, 0U);
+  const std::uint64_t asked = questions();
+  EXPECT_LE(asked, 16U);
+  EXPECT_GT(asked, 0U);
 }
 
 TEST_P(PoolOfManyPendingStreams, AsksThemInTurn) {
-  progress.passed_one = StreamId{first.value + kStreams - 1};
+  progress.pass_all(StreamId{first.value + kStreams - 1});
   for (int i = 0; i < 3; ++i) (void)pool.allocate(mib(2), other);
-  EXPECT_LE(progress.questions, 48U);
-  progress.all_passed = true;
+  EXPECT_LE(questions(), 48U);
+  for (std::uint64_t i = 0; i < kStreams; ++i) progress.pass_all(StreamId{first.value + i});
   pool.poll();
-  progress.questions = 0;
+  (void)questions();
   (void)pool.allocate(mib(2), other);
-  EXPECT_EQ(progress.questions, 0U) << "nothing waits for any of them";
+  EXPECT_EQ(questions(), 0U) << "nothing waits for any of them";
 }
 
 TEST_P(PoolOfManyPendingStreams, AsksThemAllBeforeARequestFails) {
   pool.set_limits(pool.budget(), {.hand_over = false, .wait = false});
   for (int i = 0; i < 3; ++i) (void)pool.allocate(mib(2), other);
   for (std::uint64_t i = 0; i < kStreams; i += 37) {
-    progress.passed_one = StreamId{first.value + i};
+    progress.pass_all(StreamId{first.value + i});
     EXPECT_NO_THROW((void)pool.allocate(mib(2), other)) << "which stream " << i << " has passed";
   }
 }

@@ -127,31 +127,6 @@ TEST_P(PoolOverUpstream, BlocksHoldWhatWasWrittenWhateverIsFreedBesideThem) {
   EXPECT_EQ(over->used(), used_before);
 }
 
-TEST_P(PoolOverUpstream, RunsOutWithinItsBudgetAndGoesOn) {
-  open();
-  std::vector<void*> blocks;
-  Attempt attempt;
-  while (void* block = pool->try_allocate(mib(4), a, {}, attempt)) blocks.push_back(block);
-  EXPECT_EQ(blocks.size(), 8U) << "nothing is lost between blocks of whole pages";
-  EXPECT_THROW((void)pool->allocate(mib(4), a), OutOfMemory);
-  EXPECT_LE(over->used(), used_before + kBudget);
-  expect_statistics_agree(*pool, upstream);
-  pool->deallocate(blocks.front(), a);
-  blocks.front() = pool->allocate(mib(4), b);
-  fill(blocks.front(), 7, mib(4));
-  for (void* block : blocks) pool->deallocate(block, b);
-  expect_statistics_agree(*pool, upstream);
-}
-
-TEST_P(PoolOverUpstream, GivesBackWhatIsHeldWhenItEnds) {
-  open();
-  fill(pool->allocate(mib(3), a), 1, mib(3));
-  fill(pool->allocate(kib(3), b), 2, kib(3));
-  EXPECT_GT(over->used(), used_before);
-  pool.reset();
-  EXPECT_EQ(over->used(), used_before);
-}
-
 TEST_P(PoolOverUpstream, ABlockIsNeverInTwoHands) {
   SCOPED_TRACE(testing::seed_message(testing::random_seed()));
   RandomRun(run_options()).run();

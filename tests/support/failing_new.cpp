@@ -3,6 +3,7 @@
 
 #include "support/failing_new.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -12,8 +13,11 @@ namespace {
 thread_local std::uint64_t coming = 0;  ///< allocations until the one that fails; 0: none
 thread_local bool all_fail = false;
 thread_local bool failed = false;
+std::atomic<bool> counting = false;
+std::atomic<std::uint64_t> counted = 0;
 
 void* allocated(std::size_t size, std::size_t alignment) {
+  if (counting.load(std::memory_order_relaxed)) ++counted;
   if (all_fail || (coming != 0 && --coming == 0)) {
     failed = true;
     throw std::bad_alloc();
@@ -50,6 +54,16 @@ bool stop_failing_new() noexcept {
   coming = 0;
   all_fail = false;
   return failed;
+}
+
+void start_counting_new() noexcept {
+  counted = 0;
+  counting = true;
+}
+
+std::uint64_t stop_counting_new() noexcept {
+  counting = false;
+  return counted;
 }
 
 }  // namespace weir::testing

@@ -12,10 +12,10 @@ namespace weir::testing {
 /// Checks only the byte at `address`, and leaves it unchanged. Not for memory that others change.
 [[nodiscard]] inline bool is_touchable(void* address) {
   std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) return false;
-  const bool touched = write(ends[1], address, 1) == 1 && read(ends[0], address, 1) == 1;
-  close(ends[0]);
-  close(ends[1]);
+  if (::pipe(ends.data()) != 0) return false;
+  const bool touched = ::write(ends[1], address, 1) == 1 && ::read(ends[0], address, 1) == 1;
+  ::close(ends[0]);
+  ::close(ends[1]);
   return touched;
 }
 

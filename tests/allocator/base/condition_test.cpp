@@ -58,62 +58,38 @@ class StateAwaited {
 constexpr std::chrono::milliseconds kConditionSoon{10};
 constexpr std::chrono::hours kConditionLate{1};
 
-TEST(Condition, WakesWhoSleepsWithoutAStop) {
-  for (const bool has_deadline : {false, true}) {
-    StateAwaited scene;
-    std::thread sleeper([&] {
-      EXPECT_TRUE(has_deadline ? scene.sleep_until(ConditionClock::now() + kConditionLate, {})
-                               : scene.sleep({}));
-    });
-    scene.await_sleeper();
-    scene.set();
-    sleeper.join();
+/// Every way to sleep; the last takes no stop.
+enum class Way : std::uint8_t { kForever, kUntilADeadline, kPlainly };
+
+bool sleep_by(Way way, StateAwaited& scene, const std::stop_token& stop) {
+  if (way == Way::kForever) return scene.sleep(stop);
+  if (way == Way::kUntilADeadline) {
+    return scene.sleep_until(ConditionClock::now() + kConditionLate, stop);
   }
+  scene.sleep_plainly();
+  return true;
 }
 
-TEST(Condition, WakesWhoSleepsPlainly) {
-  StateAwaited scene;
-  std::thread sleeper([&] { scene.sleep_plainly(); });
-  scene.await_sleeper();
-  scene.set();
-  sleeper.join();
-}
-
-TEST(Condition, WakesWhoCouldBeStopped) {
-  for (const bool has_deadline : {false, true}) {
-    const std::stop_source stop;
-    StateAwaited scene;
-    std::thread sleeper([&] {
-      EXPECT_TRUE(has_deadline
-                      ? scene.sleep_until(ConditionClock::now() + kConditionLate, stop.get_token())
-                      : scene.sleep(stop.get_token()));
-    });
-    scene.await_sleeper();
-    scene.set();
-    sleeper.join();
-  }
-}
-
-TEST(Condition, WakesAllWhetherTheyCanBeStoppedOrNot) {
+TEST(Condition, WakesWhoSleepsWhetherItCanBeStoppedOrNot) {
   const std::stop_source stop;
-  StateAwaited scene;
-  std::thread first([&] { EXPECT_TRUE(scene.sleep({})); });
-  std::thread second([&] { EXPECT_TRUE(scene.sleep(stop.get_token())); });
-  scene.await_sleeper();
-  scene.set();
-  first.join();
-  second.join();
+  for (const Way way : {Way::kForever, Way::kUntilADeadline, Way::kPlainly}) {
+    for (const auto& token : {std::stop_token(), stop.get_token()}) {
+      StateAwaited scene;
+      std::thread sleeper([&] { EXPECT_TRUE(sleep_by(way, scene, token)); });
+      std::thread other([&] { EXPECT_TRUE(scene.sleep({})); });
+      scene.await_sleeper();
+      scene.set();
+      sleeper.join();
+      other.join();
+    }
+  }
 }
 
 TEST(Condition, AStopEndsTheSleep) {
-  for (const bool has_deadline : {false, true}) {
+  for (const Way way : {Way::kForever, Way::kUntilADeadline}) {
     std::stop_source stop;
     StateAwaited scene;
-    std::thread sleeper([&] {
-      EXPECT_FALSE(has_deadline
-                       ? scene.sleep_until(ConditionClock::now() + kConditionLate, stop.get_token())
-                       : scene.sleep(stop.get_token()));
-    });
+    std::thread sleeper([&] { EXPECT_FALSE(sleep_by(way, scene, stop.get_token())); });
     scene.await_sleeper();
     stop.request_stop();
     sleeper.join();

@@ -26,6 +26,21 @@ Bytes draw_size(std::mt19937_64& random) {
   }
 }
 
+/// Pieces at addresses of their own, in bins.
+struct BinnedPieces {
+  template <typename SizeOf>
+  BinnedPieces(std::size_t count, const SizeOf& size_of) : pieces(count) {
+    bins.reserve(mib(8));
+    for (std::size_t i = 0; i < count; ++i) {
+      pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
+      pieces[i].size = size_of(i);
+      bins.insert(pieces[i]);
+    }
+  }
+  std::vector<Block> pieces;
+  FreeBins bins;
+};
+
 TEST(FreeBins, FindAPieceThatFitsWheneverThereIsOne) {
   const std::uint64_t seed = testing::random_seed();
   SCOPED_TRACE(testing::seed_message(seed));
@@ -69,15 +84,10 @@ TEST(FreeBins, FindAPieceThatFitsWheneverThereIsOne) {
 }
 
 TEST(FreeBins, VisitEachPieceOnceFromTheLargestBinOnAndUntilTheyAreToldToStop) {
-  std::vector<Block> pieces(800);
-  FreeBins bins;
-  bins.reserve(mib(8));
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
-    // In two bins, each with a tree.
-    pieces[i].size = mib(2 + 2 * (i % 2)) + FreeBins::kGranule * (i % 7);
-    bins.insert(pieces[i]);
-  }
+  // In two bins, each with a tree.
+  BinnedPieces binned(
+      800, [](std::size_t i) { return mib(2 + 2 * (i % 2)) + FreeBins::kGranule * (i % 7); });
+  auto& [pieces, bins] = binned;
   std::set<const Block*> visited;
   bool of_the_larger_bin = true;
   bins.for_each_largest([&](const Block& piece) {
@@ -95,16 +105,10 @@ TEST(FreeBins, VisitEachPieceOnceFromTheLargestBinOnAndUntilTheyAreToldToStop) {
 TEST(FreeBins, VisitPiecesThatFitFromTheSizesNextToTheRequestOn) {
   // Three in the request's own bin, one of which is too small, and a few in each larger one.
   const Bytes size = mib(1) + kib(8);
-  std::vector<Block> pieces(6);
   const std::vector<Bytes> sizes{mib(1) + kib(4),  size,   size + kib(1),
                                  mib(1) + kib(64), mib(3), kib(512)};
-  FreeBins bins;
-  bins.reserve(mib(4));
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
-    pieces[i].size = sizes[i];
-    bins.insert(pieces[i]);
-  }
+  BinnedPieces binned(sizes.size(), [&](std::size_t i) { return sizes[i]; });
+  FreeBins& bins = binned.bins;
   std::vector<Bytes> visited;
   bins.for_each_fit(size, [&](const Block& piece) {
     visited.push_back(piece.size);
@@ -120,14 +124,8 @@ TEST(FreeBins, VisitPiecesThatFitFromTheSizesNextToTheRequestOn) {
 }
 
 TEST(FreeBins, VisitPiecesThatFitOfABinThatIsATree) {
-  std::vector<Block> pieces(1000);
-  FreeBins bins;
-  bins.reserve(mib(4));
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
-    pieces[i].size = mib(2) + FreeBins::kGranule * (i % 32);
-    bins.insert(pieces[i]);
-  }
+  BinnedPieces binned(1000, [](std::size_t i) { return mib(2) + FreeBins::kGranule * (i % 32); });
+  auto& [pieces, bins] = binned;
   std::set<const Block*> visited;
   bins.for_each_fit(mib(2) + FreeBins::kGranule * 16, [&](const Block& piece) {
     EXPECT_GE(piece.size, mib(2) + FreeBins::kGranule * 16);
@@ -140,15 +138,10 @@ TEST(FreeBins, VisitPiecesThatFitOfABinThatIsATree) {
 }
 
 TEST(FreeBins, AreNoLongListWhereTheyHaveToFindASize) {
-  std::vector<Block> pieces(100'000);
-  FreeBins bins;
-  bins.reserve(mib(4));
   // In one bin, which does not tell whether one of them fits.
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    pieces[i].pointer = reinterpret_cast<void*>(mib(4).count * (i + 1));
-    pieces[i].size = mib(2) + FreeBins::kGranule * (i % 32);
-    bins.insert(pieces[i]);
-  }
+  BinnedPieces binned(100'000,
+                      [](std::size_t i) { return mib(2) + FreeBins::kGranule * (i % 32); });
+  auto& [pieces, bins] = binned;
   EXPECT_EQ(bins.best(mib(2) + FreeBins::kGranule * 32), nullptr);
   // One of the two links makes a list of all of them.
   std::size_t most = 0;

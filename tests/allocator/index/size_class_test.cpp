@@ -18,6 +18,8 @@ static_assert(round_block({4097}, kib(4), 24) == Bytes{8192});
 static_assert(round_block(mib(16), kib(4), 24) == mib(16));
 static_assert(round_block(mib(16) + Bytes{1}, kib(4), 24) == mib(32));
 static_assert(round_block(mib(33), kib(4), 24) == mib(48));
+static_assert(round_block({32}, kib(4), 20) == round_block({4095}, kib(4), 20));
+static_assert(round_block({2097153}, kib(4), 20) == round_block({3145728}, kib(4), 20));
 static_assert(naive_block({1}, kib(4), mib(2)) == Bytes{4096});
 static_assert(naive_block({4097}, kib(4), mib(2)) == Bytes{8192});
 static_assert(naive_block(mib(2), kib(4), mib(2)) == mib(2));

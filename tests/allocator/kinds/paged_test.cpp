@@ -44,6 +44,13 @@ struct Paged : testing::PoolFixture {
     for (void*& block : blocks) block = take(1, stream);
     return blocks;
   }
+  /// The same, of which the device has passed the free of every second one.
+  std::vector<void*> leave_holes(std::size_t count) {
+    std::vector<void*> blocks = take_singly(count, a);
+    for (std::size_t i = 0; i < count; i += 2) free(blocks.at(i), a);
+    pass(a);
+    return blocks;
+  }
   /// Null if it does not fit.
   void* try_take(std::size_t pages, StreamId stream) {
     Attempt attempt;
@@ -99,9 +106,7 @@ TEST_F(Paged, APlaceThatNeedsFewerNewPagesIsTaken) {
 
 TEST_F(Paged, AHoleGivesItsPagesToWhoeverNeedsThem) {
   open(8);
-  const auto blocks = take_singly(8, a);
-  for (const std::size_t i : {0U, 2U, 4U, 6U}) free(blocks.at(i), a);
-  pass(a);
+  (void)leave_holes(8);
   EXPECT_NE(try_take(4, b), nullptr);
   EXPECT_EQ(pool->statistics().reserved.peak, in_pages(8));
   EXPECT_EQ(pool->statistics().unmapped_pages, 4U);
@@ -140,9 +145,7 @@ TEST_F(Paged, OfALargeHoleOnlyWhatIsNeededMoves) {
 
 TEST_F(Paged, PagesAreMadeRatherThanMovedWhereTheyAreFew) {
   open(200);
-  const auto blocks = take_singly(100, a);
-  for (std::size_t i = 0; i < 100; i += 2) free(blocks.at(i), a);
-  pass(a);
+  const auto blocks = leave_holes(100);
   EXPECT_NE(try_take(2, a), nullptr);
   EXPECT_THAT(unmapped, IsEmpty()) << "two are two percent of what was held";
   EXPECT_NE(try_take(2, a), nullptr);
@@ -152,9 +155,7 @@ TEST_F(Paged, PagesAreMadeRatherThanMovedWhereTheyAreFew) {
 
 TEST_F(Paged, WhatTheUpstreamHasNotIsMovedInstead) {
   open(200);
-  const auto blocks = take_singly(100, a);
-  for (std::size_t i = 0; i < 100; i += 2) free(blocks.at(i), a);
-  pass(a);
+  const auto blocks = leave_holes(100);
   source().refuse_create(Fault::always());
   EXPECT_NE(try_take(2, a), nullptr) << "fifty pages are under nothing";
   EXPECT_THAT(unmapped, ElementsAre(blocks.at(0), blocks.at(2)));
@@ -283,9 +284,7 @@ TEST_F(Paged, AMapThatFailsLeavesTheStreamsOwnPiecesItsOwn) {
 
 TEST_F(Paged, AnUnmapThatFailsHalfWayLeavesTheRestWhereItWas) {
   open(8);
-  const auto blocks = take_singly(8, a);
-  for (const std::size_t i : {0U, 2U, 4U, 6U}) free(blocks.at(i), a);
-  pass(a);
+  (void)leave_holes(8);
   source().refuse_unmap(Fault::at(3));
   EXPECT_EQ(try_take(4, b), nullptr);
   EXPECT_EQ(source().mapped(), 6U);
@@ -298,9 +297,7 @@ TEST_F(Paged, AnUnmapThatFailsHalfWayLeavesTheRestWhereItWas) {
 
 TEST_F(Paged, WherePagesStayWhereTheyAreNewOnesServe) {
   open(12);
-  const auto blocks = take_singly(8, a);
-  for (const std::size_t i : {0U, 2U, 4U, 6U}) free(blocks.at(i), a);
-  pass(a);
+  (void)leave_holes(8);
   source().refuse_unmap(Fault::always());
   EXPECT_NE(try_take(4, b), nullptr);
   EXPECT_EQ(pool->statistics().reserved.current, in_pages(12));
@@ -322,9 +319,7 @@ TEST_F(Paged, PagesThatCouldNotAllBeMadeServeTheNext) {
 
 TEST_F(Paged, AFaultOfTheSourcePassesThroughAndWhatWasUnmappedServesTheNext) {
   open(10);
-  const auto blocks = take_singly(8, a);
-  for (const std::size_t i : {0U, 2U, 4U, 6U}) free(blocks.at(i), a);
-  pass(a);
+  (void)leave_holes(8);
   source().throw_create(Fault::at(1));
   EXPECT_THROW((void)try_take(6, b), std::runtime_error);
   expect_statistics_agree(*pool, upstream);

@@ -34,45 +34,6 @@ class FaultyPages : public ::testing::Test {
   std::vector<Page> pages = std::vector<Page>(4);
 };
 
-TEST_F(FaultyPages, CountWhatIsThereNowAndWasAtTheMost) {
-  EXPECT_EQ(source.created(), 4U);
-  EXPECT_EQ(upstream.used(), mib(8)) << "pages are bytes of the upstream";
-  EXPECT_EQ(map({at(0, 0), at(1, 1), at(4, 2)}), 3U);
-  EXPECT_EQ(unmap({at(1, 1)}), 1U);
-  source.destroy(std::vector{pages[1], pages[3]});
-  void* const block = upstream.allocate(mib(1));
-  EXPECT_EQ(upstream.used(), mib(5));
-  EXPECT_EQ(upstream.peak(), mib(8));
-  EXPECT_EQ(source.created(), 2U);
-  EXPECT_EQ(source.peak_created(), 4U);
-  EXPECT_EQ(source.mapped(), 2U);
-  EXPECT_EQ(source.peak_mapped(), 3U);
-  EXPECT_EQ(source.reserved(), mib(16));
-  EXPECT_EQ(source.mapped_pages(), 3U);
-  EXPECT_EQ(source.unmapped_pages(), 1U);
-  EXPECT_EQ(source.map_calls() + source.unmap_calls() + source.create_calls(), 3U);
-  upstream.deallocate(block, mib(1));
-}
-
-TEST_F(FaultyPages, FailAtThePageTheyAreTold) {
-  std::vector<Page> more(5);
-  source.refuse_create(Fault::at(3));
-  EXPECT_EQ(source.create(more), 2U);
-  EXPECT_EQ(source.create(std::span(more).subspan(2)), 3U);
-  source.throw_create(Fault::at(2));
-  std::vector<Page> none(3);
-  EXPECT_THROW((void)source.create(none), std::runtime_error);
-  EXPECT_EQ(source.created(), 9U);
-  source.refuse_reserve(Fault::at(1));
-  EXPECT_EQ(source.reserve(mib(2)), nullptr);
-  source.refuse_map(Fault::at(2));
-  EXPECT_EQ(map({at(0, 0), at(1, 1)}), 1U);
-  EXPECT_EQ(map({at(1, 1)}), 1U);
-  source.refuse_unmap(Fault::always());
-  EXPECT_EQ(unmap({at(0, 0), at(1, 1)}), 0U);
-  EXPECT_EQ(source.mapped(), 2U);
-}
-
 TEST_F(FaultyPages, FindWhatIsMappedWrongly) {
   ASSERT_EQ(map({at(0, 0)}), 1U);
   EXPECT_NONFATAL_FAILURE((void)map({at(0, 1)}), "map over a mapping");

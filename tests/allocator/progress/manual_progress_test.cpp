@@ -66,16 +66,6 @@ TEST_F(ManualProgressTest, APointWithoutAnEntryStillCoversAWait) {
   EXPECT_FALSE(progress.reached(point));
 }
 
-TEST_F(ManualProgressTest, FailsTheCallsThatItIsToldTo) {
-  progress.fail_records(Fault::at(2, 2));
-  EXPECT_NO_THROW((void)progress.record(a));
-  EXPECT_THROW((void)progress.record(a), std::runtime_error);
-  EXPECT_THROW((void)progress.record(b), std::runtime_error);
-  EXPECT_NO_THROW((void)progress.record(a));
-  progress.destroy(a);
-  EXPECT_THROW((void)progress.record(a), std::runtime_error);
-}
-
 TEST_F(ManualProgressTest, NoticesALockAndAWaitForWhatNobodySubmitted) {
   static ManualProgress* fake;
   static StreamId stream;

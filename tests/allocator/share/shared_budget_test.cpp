@@ -19,6 +19,7 @@
 #include "support/log_capture.hpp"
 #include "support/manual_progress.hpp"
 #include "support/message_of.hpp"
+#include "support/options_of.hpp"
 #include "support/share_fixture.hpp"
 
 namespace weir {
@@ -33,14 +34,8 @@ using testing::OwnShare;
 struct Part {
   explicit Part(const OwnShare& own)
       : share(own.options(kBudget, kFloor)),
-        pool({upstream, progress}, options()),
+        pool({upstream, progress}, testing::options_of(kFloor, PoolKind::kNaive)),
         budget(share, pool) {}
-  [[nodiscard]] static PoolOptions options() {
-    PoolOptions options;
-    options.kind = PoolKind::kNaive;
-    options.budget = BudgetRequest{.bytes = kFloor};
-    return options;
-  }
 
   SimulatedUpstream upstream{gib(1), kib(4)};
   ManualProgress progress;
@@ -157,32 +152,22 @@ TEST(SharedBudget, SurplusThatOthersWantComesBackButNotWhatIsCommitted) {
 }
 
 TEST(SharedBudget, ItsThreadReturnsWhatOthersWantWhileTheProgramDoesNothing) {
-  const OwnShare own;
-  Part one(own);
-  Part two(own);
-  const User user(one.budget);
-  void* const block = one.pool.allocate(mib(48), one.stream);
-  one.pool.deallocate(block, one.stream);  // cached: the pool keeps it
-  ASSERT_EQ(one.pool.statistics().reserved.current, mib(48));
-  while (two.pool.budget() < mib(32)) {
-    one.progress.pass_all(one.stream);  // the device is done with it
-    (void)two.budget.raise_to(mib(32));
+  for (const bool user_comes_first : {true, false}) {
+    const OwnShare own;
+    Part one(own);
+    Part two(own);
+    std::optional<User> user;
+    if (user_comes_first) user.emplace(one.budget);
+    void* const block = one.pool.allocate(mib(48), one.stream);
+    one.pool.deallocate(block, one.stream);  // cached: the pool keeps it
+    if (!user) user.emplace(one.budget);
+    ASSERT_EQ(one.pool.statistics().reserved.current, mib(48));
+    while (two.pool.budget() < mib(32)) {
+      one.progress.pass_all(one.stream);  // the device is done with it
+      (void)two.budget.raise_to(mib(32));
+    }
+    EXPECT_LE(one.pool.statistics().reserved.current, mib(32));
   }
-  EXPECT_LE(one.pool.statistics().reserved.current, mib(32));
-}
-
-TEST(SharedBudget, ItsThreadReturnsWhatOthersWantAlsoIfItsUserCameAfterTheRaise) {
-  const OwnShare own;
-  Part one(own);
-  Part two(own);
-  void* const block = one.pool.allocate(mib(48), one.stream);
-  one.pool.deallocate(block, one.stream);
-  const User user(one.budget);
-  while (two.pool.budget() < mib(32)) {
-    one.progress.pass_all(one.stream);
-    (void)two.budget.raise_to(mib(32));
-  }
-  EXPECT_LE(one.pool.statistics().reserved.current, mib(32));
 }
 
 TEST(SharedBudget, AWishEndsAlsoWhereNobodyStartsBatches) {
