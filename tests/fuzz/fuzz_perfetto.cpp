@@ -34,7 +34,7 @@ void check(const timeline::Process& process) {
 }
 
 void read(std::string_view bytes) {
-  (void)timeline::looks_like_perfetto(bytes.substr(0, 64));
+  (void)timeline::perfetto::recognises_ours(bytes.substr(0, 64));
   try {
     for (const timeline::Process& process :
          timeline::read_perfetto_bytes(bytes, "f", kLimits).processes) {

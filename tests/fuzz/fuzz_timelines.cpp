@@ -12,7 +12,7 @@
 
 #include "allocator/base/error.hpp"
 #include "tools/timeline/chrome/chrome.hpp"
-#include "tools/timeline/chrome/records.hpp"
+#include "tools/timeline/chrome/process_builder.hpp"
 
 namespace weir::testing {
 namespace {

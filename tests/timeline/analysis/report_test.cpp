@@ -10,7 +10,7 @@
 
 #include "support/random_seed.hpp"
 #include "support/table_checks.hpp"
-#include "timeline/support/driver_memory.hpp"
+#include "timeline/support/counted_processes.hpp"
 #include "timeline/support/made_timeline.hpp"
 #include "tools/program/report_table.hpp"
 #include "tools/timeline/analysis/holders.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/timeline/chrome/records.hpp"
+#include "tools/timeline/chrome/process_builder.hpp"
 #include "tools/timeline/chrome/text.hpp"
 #include "tools/timeline/model/timeline.hpp"
 #include "tools/timeline/model/tracks.hpp"

@@ -11,8 +11,7 @@
 #include "files.hpp"
 #include "random_process.hpp"
 #include "support/random_seed.hpp"
-#include "timeline/support/driver_memory.hpp"
-#include "timeline/support/target_process.hpp"
+#include "timeline/support/counted_processes.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -237,7 +236,7 @@ TEST(ChromeWriter, DeviceMemoryFromTheDriverIsACounter) {
   std::vector<std::uint64_t> shown;
   for (const Json& event : events(timeline, "C")) {
     ASSERT_EQ(event.at("name"), "driver memory");
-    EXPECT_EQ(nanoseconds(event.at("ts")), (shown.size() + 1) * kDriverStep);
+    EXPECT_EQ(nanoseconds(event.at("ts")), (shown.size() + 1) * kStep);
     shown.push_back(event.at("args").at("bytes").get<std::uint64_t>());
   }
   EXPECT_THAT(shown, ElementsAre(kMiB, 9 * kMiB, 9 * kMiB, 13 * kMiB, 5 * kMiB, 4 * kMiB, 4 * kMiB))

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "../../trainer/temporary_directory.hpp"
 #include "../chrome/files.hpp"
 #include "support/child_process.hpp"
@@ -14,7 +12,6 @@
 namespace weir::timeline::testing {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using weir::testing::ChildProcess;
 using weir::testing::Finished;
@@ -85,22 +82,6 @@ TEST_F(WeirTimeline, NothingThatIsReadIsWritten) {
   const std::string out = directory_.file("out.json");
   expect_refused({"report", one_, "-o", out, "--json", out}, "a different file from that of");
   EXPECT_EQ(read_file(one_), before);
-}
-
-TEST_F(WeirTimeline, LostEventsAreInTheFirstLineOfTheReportAndInJson) {
-  Timeline lossy = recording(3);
-  lossy.processes.front().lost = 41;
-  write_file(one_, to_chrome(lossy));
-  for (const char* const name : {"lossy.json", "lossy.json.gz", "lossy.pftrace"}) {
-    SCOPED_TRACE(name);
-    const std::string file = directory_.file(name);
-    ASSERT_EQ(timeline({"convert", one_, "-o", file}).exit_code, 0);
-    const std::string text = timeline({"report", file}).out;
-    EXPECT_THAT(text.substr(0, text.find('\n')), HasSubstr("41 events lost"));
-    const auto json = nlohmann::json::parse(timeline({"report", file, "--json", "-"}).out);
-    EXPECT_EQ(json.at("lost"), 41);
-    EXPECT_EQ(json.at("processes").at(0).at("summary").at("lost"), 41);
-  }
 }
 
 TEST_F(WeirTimeline, AFailureLeavesTheOldFile) {

@@ -1,4 +1,5 @@
-// Every format of the table is recognised, written, read back and refused alike.
+// Every format of the table is recognised, written, read back and refused alike; other files are
+// refused.
 
 #include "tools/timeline/files/formats.hpp"
 
@@ -117,6 +118,39 @@ TEST(TimelineFormats, ListsThemForPeople) {
   EXPECT_EQ(list_suffixes(FormatUse::kWrite), ".json, .json.gz, .pftrace or .pickle");
   EXPECT_EQ(list_formats(FormatUse::kRead, "and"),
             "Chrome trace JSON (.json, .json.gz) and Perfetto traces (.pftrace)");
+}
+
+std::string refusal_of(const std::string& path) {
+  std::string message = message_of<UsageError>([&] { (void)read_timeline(path); });
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+  return message;
+}
+
+std::string refusal_of_bytes(std::string_view bytes) {
+  return refusal_of(MemoryFile(bytes).path());
+}
+
+TEST(TimelineRead, TellsJsonByItsFirstBytes) {
+  Timeline timeline;
+  timeline.processes.emplace_back().complete = true;
+  const std::string bytes = to_chrome(timeline);
+  EXPECT_TRUE(read_timeline(MemoryFile(bytes).path()).processes.at(0).complete);
+  EXPECT_TRUE(read_timeline(MemoryFile("\n \t" + bytes).path()).processes.at(0).complete);
+  EXPECT_TRUE(
+      read_timeline(MemoryFile("{\"traceEvents\":" + bytes + "}").path()).processes.at(0).complete);
+}
+
+TEST(TimelineRead, SaysWhatAFileIsInstead) {
+  EXPECT_THAT(refusal_of_bytes(""), HasSubstr("it is empty"));
+  EXPECT_THAT(refusal_of_bytes("\x80\x04"), HasSubstr("a pickle"));
+  EXPECT_THAT(refusal_of_bytes("\x7f"
+                               "ELF"),
+              HasSubstr("no known format; allowed are Chrome trace JSON"));
+  EXPECT_THAT(refusal_of_bytes("[1, 2]"), HasSubstr("no known format"));
+  EXPECT_THAT(refusal_of("/"), HasSubstr("/: cannot be read (Is a directory)"));
+  EXPECT_THAT(refusal_of("/nowhere"), HasSubstr("No such file"));
+  EXPECT_THAT(refusal_of("/dev/zero"), HasSubstr("not a regular file"));
+  EXPECT_THAT(refusal_of("-"), HasSubstr("not from standard input"));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "allocator/base/error.hpp"
 #include "support/random_seed.hpp"
 #include "support/sanitized.hpp"
-#include "tests/timeline/perfetto/recordings.hpp"
+#include "tests/timeline/support/made_timeline.hpp"
 #include "tools/timeline/files/formats.hpp"
 
 namespace weir::timeline::testing {
@@ -16,7 +16,6 @@ namespace {
 
 using weir::testing::random_seed;
 using weir::testing::seed_message;
-using weir::testing::training_run;
 
 /// Of each suffix whose format is read by itself.
 class RoundTrip : public ::testing::TestWithParam<std::string> {
@@ -67,7 +66,7 @@ TEST_P(RoundTrip, EveryFieldOfEveryRecordComesBack) {
 }
 
 TEST_P(RoundTrip, ARunComesBackAlsoWhereItsSlicesCameLate) {
-  Process run = training_run(3, 500);
+  Process run = made_process({.seed = 3});
   run.lost = 3;
   StringSink sink;
   const auto writer = writer_to(sink);
@@ -124,7 +123,7 @@ TEST_P(RoundTrip, AFileThatIsCutAnywhereIsWhatThereIsOfIt) {
 }
 
 TEST_P(RoundTrip, WhatIsFlushedCanBeRead) {
-  const Process run = training_run(5, 100);
+  const Process run = made_process({.seed = 5, .batches = 10});
   StringSink sink;
   const auto writer = writer_to(sink);
   writer->begin(run.info);
@@ -145,7 +144,7 @@ TEST_P(RoundTrip, BytesChangedAtRandomAreReadOrRefused) {
   std::mt19937_64 random(seed);
   Timeline timeline;
   timeline.processes.push_back(random_process(random, {.records = 40}));
-  timeline.processes.push_back(training_run(1, 40));
+  timeline.processes.push_back(made_process({.batches = 4}));
   const std::string bytes = written(timeline);
   constexpr int kRounds = WEIR_TEST_SANITIZED != 0 ? 300 : 2'000;
   int was_read = 0;

@@ -1,28 +1,27 @@
 // Driver memory in the page: over time, and by library.
 
-#include "timeline/support/driver_memory.hpp"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "timeline/support/counted_processes.hpp"
 #include "tools/timeline/page/memory.hpp"
 
 namespace weir::timeline {
 namespace {
 
 using testing::driver_memory_process;
-using testing::kDriverStep;
 using testing::kMiB;
+using testing::kStep;
 
 class DriverPicture : public ::testing::Test {
  protected:
   [[nodiscard]] MemoryPicture picture(const std::string& name) const {
     for (const PoolRecords& pool : pools_of(process_)) {
       if (pool.name == name) {
-        return picture_of(process_, pool, batch_kinds(process_), 7 * kDriverStep, {});
+        return picture_of(process_, pool, batch_kinds(process_), 7 * kStep, {});
       }
     }
     ADD_FAILURE() << "no picture of " << name;
@@ -57,7 +56,7 @@ TEST_F(DriverPicture, DrawsDeviceMemoryOverTimeAndByLibrary) {
   const MemoryPicture drawn = picture("Device memory from the driver");
   EXPECT_TRUE(drawn.driver);
   EXPECT_FALSE(drawn.host);
-  constexpr std::uint64_t kMs = kDriverStep;
+  constexpr std::uint64_t kMs = kStep;
   EXPECT_EQ(column(drawn, kTimeColumn), (Bytes{kMs, 2 * kMs, 4 * kMs, 5 * kMs, 6 * kMs, 7 * kMs}));
   EXPECT_EQ(column(drawn, kHeldColumn),
             (Bytes{kMiB, 9 * kMiB, 13 * kMiB, 5 * kMiB, 4 * kMiB, 4 * kMiB}));
@@ -71,7 +70,7 @@ TEST_F(DriverPicture, DrawsDeviceMemoryOverTimeAndByLibrary) {
 TEST_F(DriverPicture, ListsTheBlocksOfAMomentWithTheirLibraries) {
   const MemoryPicture drawn = picture("Device memory from the driver");
   std::vector<std::tuple<std::string, std::uint64_t>> held;
-  for (const BlockLife* life : alive_at(drawn.lives, 4 * kDriverStep, SIZE_MAX)) {
+  for (const BlockLife* life : alive_at(drawn.lives, 4 * kStep, SIZE_MAX)) {
     held.emplace_back(process_.name(life->block.name), life->block.bytes);
   }
   using Held = std::vector<std::tuple<std::string, std::uint64_t>>;
@@ -89,7 +88,7 @@ TEST_F(DriverPicture, PinnedMemoryIsAPictureOfItsOwn) {
 TEST_F(DriverPicture, DrawsWhatTheDriversOwnPoolsUseAndReserve) {
   const MemoryPicture drawn = picture("The driver's own pools");
   EXPECT_TRUE(drawn.driver);
-  EXPECT_EQ(column(drawn, kTimeColumn), (Bytes{kDriverStep, 3 * kDriverStep, 5 * kDriverStep}));
+  EXPECT_EQ(column(drawn, kTimeColumn), (Bytes{kStep, 3 * kStep, 5 * kStep}));
   EXPECT_EQ(column(drawn, kHeldColumn), (Bytes{0, 2 * kMiB, 2 * kMiB}));
   EXPECT_EQ(column(drawn, kReservedColumn), (Bytes{32 * kMiB, 32 * kMiB, 4 * kMiB}));
   EXPECT_EQ(column(drawn, kRequestedColumn), column(drawn, kAllocatedColumn)) << "none is rounded";
@@ -97,7 +96,7 @@ TEST_F(DriverPicture, DrawsWhatTheDriversOwnPoolsUseAndReserve) {
 
 TEST_F(DriverPicture, APoolThatIsDestroyedHoldsNothing) {
   process_.records.push_back(
-      {.begin = 6 * kDriverStep, .sequence = 0xA, .kind = TimelineKind::kDriverPool, .detail = 2});
+      {.begin = 6 * kStep, .sequence = 0xA, .kind = TimelineKind::kDriverPool, .detail = 2});
   const MemoryPicture drawn = picture("The driver's own pools");
   EXPECT_EQ(column(drawn, kReservedColumn).back(), 0U);
 }

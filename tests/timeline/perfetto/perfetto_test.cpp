@@ -8,7 +8,7 @@
 
 #include "allocator/base/error.hpp"
 #include "tests/timeline/chrome/files.hpp"
-#include "tests/timeline/perfetto/recordings.hpp"
+#include "tests/timeline/support/made_timeline.hpp"
 #include "tools/timeline/perfetto/wire.hpp"
 
 namespace weir::testing {
@@ -18,16 +18,17 @@ using timeline::Process;
 using timeline::read_perfetto_bytes;
 using timeline::ReadLimits;
 using timeline::Timeline;
+using timeline::testing::made_process;
 
-std::string written(const std::vector<Process>& processes) {
+std::string written(const Process& process) {
   timeline::testing::StringSink sink;
-  write_all(processes, *timeline::make_perfetto_writer(sink));
+  write_timeline({.processes = {process}}, *timeline::make_perfetto_writer(sink));
   return sink.text;
 }
 
 TEST(Perfetto, AnEventTakesThirtyBytesAtMost) {
-  const Process run = training_run(11, 20'000);
-  const std::string bytes = written({run});
+  const Process run = made_process({.batches = 2'000});
+  const std::string bytes = written(run);
   const double each = static_cast<double>(bytes.size()) / static_cast<double>(run.records.size());
   std::printf("%zu records, %zu bytes, %.1f bytes an event\n", run.records.size(), bytes.size(),
               each);
@@ -49,7 +50,7 @@ TEST(Perfetto, AnythingElseIsRefusedInOneLine) {
   EXPECT_NE(refusal("[\n{\"ph\":\"X\"}]\n        "), "");
   EXPECT_NE(refusal(std::string(1000, '\0')), "");
   EXPECT_NE(refusal(std::string(1000, '\xFF')), "");
-  const std::string bytes = written({training_run(1, 100)});
+  const std::string bytes = written(made_process());
   EXPECT_EQ(refusal(bytes), "");
   EXPECT_NE(refusal(bytes, {.max_records = 10}).find("10 records"), std::string::npos);
   EXPECT_NE(refusal(bytes, {.max_names = 3}).find("from 1 to 3"), std::string::npos);
@@ -59,7 +60,7 @@ TEST(Perfetto, AnythingElseIsRefusedInOneLine) {
 }
 
 TEST(Perfetto, AFileThatClaimsMoreThanItHasEndsInOneLineOrIsCut) {
-  const std::string good = written({training_run(1, 10)});
+  const std::string good = written(made_process({.batches = 2}));
   // A packet of 10^12 bytes.
   std::string claim = good;
   timeline::wire::put_key(claim, 1, timeline::wire::Type::kBytes);
@@ -80,7 +81,7 @@ TEST(Perfetto, AFileThatClaimsMoreThanItHasEndsInOneLineOrIsCut) {
 }
 
 TEST(Perfetto, UnknownFieldsAreSkipped) {
-  const std::string good = written({training_run(1, 10)});
+  const std::string good = written(made_process({.batches = 2}));
   std::string foreign;
   {
     const timeline::wire::Message within(foreign, 1);
@@ -91,14 +92,6 @@ TEST(Perfetto, UnknownFieldsAreSkipped) {
   const Timeline read = read_perfetto_bytes(foreign + good + foreign, "memory");
   ASSERT_EQ(read.processes.size(), 1U);
   EXPECT_TRUE(read.processes[0].complete);
-}
-
-TEST(Perfetto, OursAreTold) {
-  EXPECT_TRUE(
-      timeline::looks_like_perfetto(std::string_view(written({training_run(1, 1)})).substr(0, 64)));
-  for (const char* other : {"", "[\n{", "\x1F\x8B\x08", "weirlog"}) {
-    EXPECT_FALSE(timeline::looks_like_perfetto(other));
-  }
 }
 
 }  // namespace

@@ -1,43 +1,138 @@
 // Perfetto's real trace processor opens our files and finds the contents of the records.
 
-#include "tests/timeline/perfetto/processor.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "support/child_process.hpp"
 #include "tests/timeline/chrome/files.hpp"
-#include "tests/timeline/perfetto/recordings.hpp"
-#include "tests/timeline/support/driver_memory.hpp"
-#include "tests/timeline/support/target_process.hpp"
+#include "tests/timeline/chrome/random_process.hpp"
+#include "tests/timeline/support/counted_processes.hpp"
+#include "tests/timeline/support/made_timeline.hpp"
 #include "tools/timeline/chrome/chrome.hpp"
 #include "tools/timeline/model/tracks.hpp"
 #include "tools/timeline/perfetto/perfetto.hpp"
+#include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
 namespace {
 
 using timeline::Process;
+using timeline::testing::made_process;
+
+/// A trace and its queries.
+struct Load {
+  std::string trace;  ///< the bytes of a file of any format that Perfetto reads
+  std::vector<std::string> queries;
+};
+
+/// The results of queries.
+struct Queried {
+  std::string left_out;  ///< why the trace processor is not available; empty if it ran
+  nlohmann::json rows;   ///< for each trace, an array for each query, of objects
+};
+
+/// All statistics of errors and lost data that are not zero.
+constexpr const char* kTroubles =
+    "SELECT name, idx, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0";
+
+/// The standard output without newlines at its end.
+std::string output_of(const Finished& end) {
+  return end.out.substr(0, end.out.find_last_not_of('\n') + 1);
+}
+
+/// A program of PATH, such as node, with the variables of this one.
+Finished run(Words words) {
+  words.insert(words.begin(), {"-c", "\"$0\" \"$@\""});
+  Variables variables;
+  for (const char* name : {"PATH", "HOME"}) {
+    if (const char* value = std::getenv(name)) variables.emplace(name, value);
+  }
+  return ChildProcess(words, {.program = "/bin/sh", .environment = variables}).wait();
+}
+
+/// Loads the traces in turn and runs the queries of each. A trace that does not load fails the
+/// test.
+Queried query_traces(const std::vector<Load>& loads) {
+  const std::string tests = WEIR_PERFETTO_TESTS;
+  const Finished fetched = run({tests + "/fetch_processor", WEIR_PERFETTO_FOLDER});
+  if (fetched.exit_code != 0) return {.left_out = fetched.out + fetched.err, .rows = {}};
+
+  Words words{"node", tests + "/trace_processor.js", output_of(fetched)};
+  const TemporaryDirectory folder;
+  for (const Load& load : loads) {
+    if (words.size() > 3) words.emplace_back("--");
+    words.push_back(folder.file(std::to_string(words.size()) + ".trace"));
+    write_file(words.back(), load.trace);
+    words.insert(words.end(), load.queries.begin(), load.queries.end());
+  }
+  const Finished ran = run(words);
+  EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  Queried queried{.left_out = {}, .rows = nlohmann::json::parse(ran.out, nullptr, false)};
+  EXPECT_EQ(queried.rows.size(), loads.size()) << ran.out;
+  return queried;
+}
 
 enum class Format { kChrome, kPerfetto };
 
-std::string written(Format format, const std::vector<Process>& processes) {
+std::string written(Format format, std::vector<Process> processes) {
   timeline::testing::StringSink sink;
   const auto writer = format == Format::kChrome ? timeline::make_chrome_writer(sink)
                                                 : timeline::make_perfetto_writer(sink);
-  write_all(processes, *writer);
+  write_timeline({.processes = std::move(processes)}, *writer);
   return sink.text;
+}
+
+/// A profiler's records of a GPU: two launches, a graph of two kernels, a call that starts nothing,
+/// a kernel without a call, and an operation with the number of a launch. Then a second window with
+/// the same numbers: a launch, and a kernel without a call.
+Process profiled_run() {
+  Process process;
+  process.names = {"", "launch", "graph", "query", "gemm", "copy", "relu", "lost", "dense"};
+  process.complete = true;
+  const auto add = [&](TimelineKind kind, std::uint64_t begin, std::uint64_t end, std::uint64_t id,
+                       std::uint32_t name) {
+    const bool on_thread = kind == TimelineKind::kCall || kind == TimelineKind::kSubmit;
+    process.records.push_back({.begin = begin,
+                               .end = end,
+                               .id = id,
+                               .stream = on_thread ? 0U : 7U,
+                               .name = name,
+                               .thread = on_thread ? 1U : 0U,
+                               .device = static_cast<std::uint16_t>(on_thread ? 0 : 1),
+                               .kind = kind});
+  };
+  // A millisecond apart, since counters have one sample in 100 us.
+  constexpr std::uint64_t kMs = 1'000'000;
+  add(TimelineKind::kCall, 1 * kMs, 2 * kMs, 1, 1);
+  add(TimelineKind::kCall, 3 * kMs, 4 * kMs, 2, 1);
+  add(TimelineKind::kCall, 5 * kMs, 6 * kMs, 3, 3);
+  add(TimelineKind::kCall, 7 * kMs, 8 * kMs, 4, 2);
+  add(TimelineKind::kSubmit, 9 * kMs, 10 * kMs, 1, 8);
+  add(TimelineKind::kKernel, 11 * kMs, 21 * kMs, 1, 4);
+  add(TimelineKind::kCopy, 21 * kMs, 26 * kMs, 2, 5);
+  add(TimelineKind::kKernel, 26 * kMs, 28 * kMs, 4, 4);
+  add(TimelineKind::kKernel, 28 * kMs, 29 * kMs, 4, 6);
+  add(TimelineKind::kKernel, 29 * kMs, 30 * kMs, 5, 7);
+  add(TimelineKind::kStop, 31 * kMs, 31 * kMs, 0, 0);
+  add(TimelineKind::kStart, 40 * kMs, 40 * kMs, 0, 0);
+  add(TimelineKind::kCall, 41 * kMs, 42 * kMs, 1, 1);
+  add(TimelineKind::kKernel, 43 * kMs, 44 * kMs, 1, 6);
+  add(TimelineKind::kKernel, 44 * kMs, 45 * kMs, 3, 7);
+  return process;
 }
 
 /// What a viewer must show of a run.
 struct Expected {
   std::size_t slices = 0;  ///< but for those of batches
   std::size_t flows = 0, batches = 0, submits = 0, stalls = 0, barriers = 0;
-  std::uint64_t busy = 0;  ///< nanoseconds of executions
+  std::uint64_t busy = 0;  ///< nanoseconds of slices of the stream `compute`
   std::map<std::string, std::uint64_t> most;
 
   void count(Format format, const Process& process) {
@@ -48,8 +143,9 @@ struct Expected {
       const bool begins = kind == TimelineKind::kAdmit || kind == TimelineKind::kClose;
       if (begins) ++batches;
       // Moments are slices without length: all in JSON, the few ones in .pftrace.
-      const bool moment = format == Format::kChrome ? !begins && kind != TimelineKind::kSettle
-                                                    : kind == TimelineKind::kReserve;
+      const bool moment = format == Format::kChrome
+                              ? !begins && kind != TimelineKind::kSettle
+                              : kind == TimelineKind::kReserve || kind == TimelineKind::kStart;
       if (timeline::is_slice(kind) || moment) ++slices;
       if (kind == TimelineKind::kStall) ++stalls;
       if (kind == TimelineKind::kBarrier) ++barriers;
@@ -59,9 +155,11 @@ struct Expected {
       }
       if (kind == TimelineKind::kExecute) {
         if (submitted.contains(record.id)) ++flows;
-        busy += record.end - record.begin;
       }
-      if (record.source == 1) count_statistics(record);
+      // A stream's own slices: what it did, and what it waited for.
+      const bool of_stream = kind == TimelineKind::kExecute || kind == TimelineKind::kStreamWait;
+      if (of_stream && record.stream == 1) busy += record.end - record.begin;
+      if (record.source == 2) count_statistics(record);
     }
   }
 
@@ -90,7 +188,7 @@ std::vector<std::string> queries() {
       "SELECT sum(dur) AS busy FROM slice s JOIN track t ON s.track_id = t.id LEFT JOIN "
       "thread_track tt ON tt.id = t.id LEFT JOIN thread USING (utid) "
       "WHERE coalesce(thread.name, t.name) = 'compute'",
-      "SELECT count(DISTINCT upid) AS n FROM process WHERE name LIKE '%weir-train%'",
+      "SELECT count(DISTINCT upid) AS n FROM process WHERE name LIKE '%made-train%'",
       "SELECT count(*) AS n FROM slice WHERE dur < 0",
       "SELECT category, count(*) AS n FROM slice WHERE category IN "
       "('open', 'in flight', 'submit', 'stall', 'barrier') GROUP BY category",
@@ -137,12 +235,12 @@ void expect_shown(const nlohmann::json& rows, const Expected& expected, std::siz
   EXPECT_EQ(kinds["open"] + kinds["in flight"], expected.batches);
   std::set<std::string> carried;
   for (const auto& row : rows[8]) carried.insert(row["value"].get<std::string>());
-  for (const std::string value : {"1", "1073741824"}) {  // the batch, and its bytes
+  for (const std::string value : {"3", "8388608"}) {  // the batch, and its bytes
     EXPECT_TRUE(carried.contains(value)) << value << " in " << rows[8];
   }
   EXPECT_TRUE(carried.contains("run-ahead") || carried.contains("run_ahead")) << rows[8];
-  EXPECT_TRUE(carried.contains("trainer/loop.cpp:80") ||
-              (carried.contains("trainer/loop.cpp") && carried.contains("80")))
+  EXPECT_TRUE(carried.contains("trainer/loop.py:80") ||
+              (carried.contains("trainer/loop.py") && carried.contains("80")))
       << rows[8];
   EXPECT_EQ(rows[9][0]["n"], expected.submits + expected.barriers + expected.batches / 2);
 }
@@ -169,7 +267,7 @@ void expect_driver_memory(const nlohmann::json& rows) {
   ASSERT_EQ(rows[1].size(), kShown.size());
   for (std::size_t i = 0; i < kShown.size(); ++i) {
     EXPECT_EQ(rows[1][i]["bytes"], kShown.at(i) * timeline::testing::kMiB) << rows[1];
-    EXPECT_EQ(rows[1][i]["at"], (i + 1) * timeline::testing::kDriverStep) << rows[1];
+    EXPECT_EQ(rows[1][i]["at"], (i + 1) * timeline::testing::kStep) << rows[1];
   }
 }
 
@@ -189,7 +287,7 @@ void expect_target(const nlohmann::json& rows, Format format) {
     if (target == 0) continue;
     ASSERT_LT(shown, rows[1].size());
     const auto& row = rows[1][shown++];
-    EXPECT_EQ(row["at"], (i + 1) * timeline::testing::kTargetStep) << rows[1];
+    EXPECT_EQ(row["at"], (i + 1) * timeline::testing::kStep) << rows[1];
     EXPECT_DOUBLE_EQ(row["value"].get<double>(), static_cast<double>(target) * of_ns) << rows[1];
   }
   EXPECT_EQ(rows[1].size(), shown) << rows[1];
@@ -212,14 +310,19 @@ void expect_profiled(const nlohmann::json& rows, Format format) {
 /// a profiler's records and one of driver memory.
 void expect_shown(Format format) {
   const std::vector<std::vector<Process>> files{
-      {training_run(21, 2'000)},
-      {training_run(1, 300), training_run(2, 400), training_run(3, 100)}};
+      {made_process({.seed = 21, .batches = 200, .barrier_every = 4})},
+      {made_process({.batches = 30}), made_process({.seed = 2}), made_process({.batches = 10})}};
   std::vector<Load> loads;
   for (const auto& processes : files) loads.push_back({written(format, processes), queries()});
   const std::string slices = "SELECT count(*) AS n FROM slice";
   const std::string kernels = "SELECT count(*) AS n FROM slice WHERE name = 'kernel<float, 4>'";
-  loads.push_back({written(format, random_processes(5, 300)), {kTroubles, slices, kernels}});
-  const std::string whole = written(format, {training_run(9, 200)});
+  std::mt19937_64 random(5);
+  std::vector<Process> any(1 + random() % 3);
+  for (Process& process : any) {
+    process = timeline::testing::random_process(random, {.records = 300});
+  }
+  loads.push_back({written(format, std::move(any)), {kTroubles, slices, kernels}});
+  const std::string whole = written(format, {made_process({.batches = 400})});
   loads.push_back({whole.substr(0, whole.size() * 2 / 3), {slices}});
   loads.push_back({written(format, {profiled_run()}), queries_of_profiled()});
   loads.push_back(

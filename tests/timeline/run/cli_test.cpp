@@ -141,22 +141,6 @@ TEST_P(TrainTimeline, SaysWhatTheRunSays) {
 INSTANTIATE_TEST_SUITE_P(Policies, TrainTimeline,
                          ::testing::Values("throttled", "unbounded", "barrier"));
 
-using TrainFiles = RecordedRuns;
-
-TEST_F(TrainFiles, ASnapshotAndAPageAreMade) {
-  const Finished run = run_weir_train(
-      run_with({{"--batches", "6", "--batch-size", "8", "--timeline", file("run.json")}}));
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  for (const Words& words :
-       {Words{"timeline", "convert", file("run.json"), "-o", file("run.pickle")},
-        Words{"timeline", "report", file("run.json"), "-o", file("run.html")}}) {
-    const Finished done = weir(words);
-    EXPECT_EQ(done.exit_code, 0) << done.err;
-  }
-  EXPECT_THAT(read_file(file("run.pickle")), ::testing::StartsWith("\x80"));
-  EXPECT_THAT(read_file(file("run.html")), HasSubstr("</html>"));
-}
-
 using TrainWindow = RecordedRuns;
 
 TEST_F(TrainWindow, TheBatchesAskedForAreRecordedAndNoOthers) {

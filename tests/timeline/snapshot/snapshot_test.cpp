@@ -10,8 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/timeline/perfetto/recordings.hpp"
+#include "tests/timeline/chrome/random_process.hpp"
 #include "tests/timeline/snapshot/snapshot_file.hpp"
+#include "tests/timeline/support/made_timeline.hpp"
 
 namespace weir::testing {
 namespace {
@@ -27,7 +28,7 @@ std::map<std::string, int> count(const std::vector<json>& entries) {
 
 TEST(Snapshot, OfARunHoldsItsHistory) {
   if (!has_python()) GTEST_SKIP() << "there is no python3 here";
-  const Process run = training_run(4, 1'500);
+  const Process run = timeline::testing::made_process({.seed = 4});
   const auto entries = SnapshotFile({.processes = {run}}).checked();
   std::map<std::string, int> counts = count(entries);
   const auto of = [&](TimelineKind kind) {
@@ -38,20 +39,19 @@ TEST(Snapshot, OfARunHoldsItsHistory) {
   EXPECT_EQ(counts["free_requested"], of(TimelineKind::kFree));
   EXPECT_EQ(counts["free_completed"], of(TimelineKind::kFree));
   EXPECT_EQ(counts["segment_alloc"], of(TimelineKind::kReserve));
-  const auto first = std::find_if(entries.begin(), entries.end(),
-                                  [](const json& entry) { return entry["action"] == "alloc"; });
+  const auto first =
+      std::ranges::find_if(entries, [](const json& entry) { return entry["frames"].size() == 2; });
   ASSERT_NE(first, entries.end());
   const json frames = (*first)["frames"];
-  ASSERT_EQ(frames.size(), 2U);
-  EXPECT_EQ(frames[0]["name"], "conv0");
-  EXPECT_EQ(frames[0]["filename"], "trainer/layer.cpp");
-  EXPECT_EQ(frames[0]["line"], 10);
+  EXPECT_EQ(frames[0]["name"], "inputs");
+  EXPECT_EQ(frames[0]["filename"], "model.py");
+  EXPECT_EQ(frames[0]["line"], 16);
   EXPECT_EQ(frames[1]["name"], "batch 1 (train)");
 }
 
 TEST(Snapshot, GoesBackToTheLifetimesOfTheRecords) {
   if (!has_python()) GTEST_SKIP() << "there is no python3 here";
-  const Process recorded = training_run(8, 1'000);
+  const Process recorded = timeline::testing::made_process({.seed = 8});
   const SnapshotFile file({.processes = {recorded}});
   const std::string csv = file.path() + ".csv";
   const Ran ran = run_python(WEIR_SNAPSHOT_TO_CSV " " + file.path() + " " + csv);
@@ -92,9 +92,12 @@ TEST(Snapshot, OfRandomRecordsIsStillOneThatTheViewerReads) {
   if (!has_python()) GTEST_SKIP() << "there is no python3 here";
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    std::vector<Process> processes = random_processes(seed, 2'000);
+    std::mt19937_64 random(seed);
+    timeline::Timeline timeline;
     std::uint64_t sequence = 0;
-    for (Process& process : processes) {
+    for (int i = 0; i < 2; ++i) {
+      Process& process = timeline.processes.emplace_back(
+          timeline::testing::random_process(random, {.records = 2'000}));
       // Adjacent addresses.
       for (TimelineRecord& record : process.records) {
         record.id = record.id % 64 * 512;
@@ -102,7 +105,7 @@ TEST(Snapshot, OfRandomRecordsIsStillOneThatTheViewerReads) {
         record.sequence = ++sequence;
       }
     }
-    const SnapshotFile file({.processes = std::move(processes)});
+    const SnapshotFile file(timeline);
     EXPECT_FALSE(file.checked().empty());
   }
 }

@@ -229,6 +229,7 @@ class MadeTrainer {
              options_.wake_ns;
       note(TimelineKind::kStall, {.begin = begin,
                                   .end = now_,
+                                  .bytes = 8 * options_.tensor_bytes,
                                   .batch = batch_,
                                   .name = name_("train"),
                                   .site = name_("trainer/loop.py:80"),
@@ -281,6 +282,7 @@ class MadeTrainer {
       now_ = std::max(now_, mine.done) + options_.wake_ns;
       note(TimelineKind::kBarrier, {.begin = begin,
                                     .end = now_,
+                                    .batch = batch_,
                                     .name = name_("read"),
                                     .site = name_("trainer/loop.py:88"),
                                     .source = 1});

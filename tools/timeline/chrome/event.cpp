@@ -15,69 +15,25 @@
 namespace weir::timeline::chrome {
 namespace {
 
-struct KeyText {
-  std::string_view text;
-  Key key;
-};
-
-constexpr std::array kEventKeys{
-    KeyText{"ph", Key::kPhase},  KeyText{"cat", Key::kCategory}, KeyText{"name", Key::kName},
-    KeyText{"ts", Key::kTime},   KeyText{"dur", Key::kDuration}, KeyText{"pid", Key::kProcess},
-    KeyText{"tid", Key::kTrack},
-};
-constexpr std::array kArgumentKeys{
-    KeyText{"name", Key::kArgName},
-    KeyText{"batch", Key::kBatch},
-    KeyText{"id", Key::kId},
-    KeyText{"bytes", Key::kBytes},
-    KeyText{"asked", Key::kAsked},
-    KeyText{"stream", Key::kStream},
-    KeyText{"site", Key::kSite},
-    KeyText{"detail", Key::kDetail},
-    KeyText{"seq", Key::kSequence},
-    KeyText{"alloc", Key::kAllocated},
-    KeyText{"await", Key::kAwaiting},
-    KeyText{"cached", Key::kCached},
-    KeyText{"source", Key::kSource},
-    KeyText{"device", Key::kDevice},
-    KeyText{"thread", Key::kThread},
-    KeyText{"version", Key::kVersion},
-    KeyText{"pid", Key::kPid},
-    KeyText{"rank", Key::kRank},
-    KeyText{"program", Key::kProgram},
-    KeyText{"host", Key::kHost},
-    KeyText{"boot", Key::kBoot},
-    KeyText{"monotonic_ns", Key::kMonotonic},
-    KeyText{"unix_ns", Key::kUnix},
-    KeyText{"complete", Key::kComplete},
-    KeyText{"lost", Key::kLost},
-    KeyText{"correlation", Key::kCorrelation},
-    KeyText{"Total Allocated", Key::kTotalAllocated},
-    KeyText{"Total Reserved", Key::kTotalReserved},
-    KeyText{"Bytes", Key::kMemoryBytes},
-    KeyText{"Addr", Key::kAddress},
-    KeyText{"Device Id", Key::kDeviceId},
-    KeyText{"Device Type", Key::kDeviceType},
-};
-
-/// Finds a key by its text, in a table built at compile time.
-template <std::size_t Count>
+/// Finds the keys of events, or of their `args`, by their texts. Built at compile time.
 class KeyTable {
  public:
-  explicit constexpr KeyTable(const std::array<KeyText, Count>& keys) {
-    for (const KeyText& each : keys) {
-      std::size_t place = hash(each.text);
-      while (!slots_[place].text.empty()) place = (place + 1) % kSlots;
-      slots_[place] = each;
+  constexpr explicit KeyTable(bool of_args) {
+    constexpr std::string_view kArgs = "args.";
+    for (std::size_t i = 0; i < kKeys.size(); ++i) {
+      if (kKeys.at(i).starts_with(kArgs) != of_args) continue;
+      const std::string_view text = kKeys.at(i).substr(of_args ? kArgs.size() : 0);
+      std::size_t slot = hash(text);
+      while (!texts_.at(slot).empty()) slot = (slot + 1) % kSlots;
+      texts_.at(slot) = text;
+      slots_.at(slot) = Key(i);
     }
   }
   [[nodiscard]] Key find(std::string_view text) const noexcept {
-    if (text.empty()) return Key::kNone;
-    for (std::size_t place = hash(text); !slots_[place].text.empty();
-         place = (place + 1) % kSlots) {
-      if (slots_[place].text == text) return slots_[place].key;
-    }
-    return Key::kNone;
+    if (text.empty()) return {};
+    std::size_t slot = hash(text);
+    while (!texts_[slot].empty() && texts_[slot] != text) slot = (slot + 1) % kSlots;
+    return slots_[slot];
   }
 
  private:
@@ -88,31 +44,32 @@ class KeyTable {
     };
     return (text.size() * 31 + byte(text.front()) * 7 + byte(text.back()) * 3) % kSlots;
   }
-  std::array<KeyText, kSlots> slots_{};
+  std::array<std::string_view, kSlots> texts_{};
+  std::array<Key, kSlots> slots_;
 };
 
-constexpr KeyTable kEventTable(kEventKeys);
-constexpr KeyTable kArgumentTable(kArgumentKeys);
+constexpr KeyTable kEventTable(false);
+constexpr KeyTable kArgumentTable(true);
 
-bool is_time(Key key) { return key == Key::kTime || key == Key::kDuration; }
+bool is_time(Key key) { return key == Key("ts") || key == Key("dur"); }
 
 /// RapidJSON's handler. Extracts the events.
 class Finder {
  public:
-  Finder(const std::string& path, const ReadLimits& limits, Input& input, EventTaker& taker)
-      : path_(path), limits_(limits), input_(input), taker_(taker) {}
+  Finder(const std::string& path, const ReadLimits& limits, Input& input, const TakeEvent& take)
+      : path_(path), limits_(limits), input_(input), take_(take) {}
 
   [[nodiscard]] std::uint64_t base_unix_ns() const noexcept { return base_unix_ns_; }
 
   // NOLINTBEGIN(readability-identifier-naming): RapidJSON's names
   bool Null() { return other(); }
   bool Bool(bool value) {
-    if (key_ != Key::kNone) event_.set_boolean(key_, value);
+    if (key_ != Which()) event_.set_boolean(key_, value);
     return next();
   }
   bool RawNumber(const char* text, unsigned size, bool) {
     const std::string_view digits(text, size);
-    if (key_ != Key::kNone) event_.set_number(key_, digits);
+    if (key_ != Which()) event_.set_number(key_, digits);
     if (awaits_base_) {
       (void)std::from_chars(digits.data(), digits.data() + digits.size(), base_unix_ns_);
     }
@@ -120,7 +77,7 @@ class Finder {
   }
   bool String(const char* text, unsigned size, bool) {
     check_length(size);
-    if (key_ != Key::kNone) event_.set_text(key_, {text, size});
+    if (key_ != Which()) event_.set_text(key_, {text, size});
     return next();
   }
   bool StartObject() {
@@ -147,7 +104,7 @@ class Finder {
     return true;
   }
   bool EndObject(unsigned) {
-    if (depth_ == event_depth_) taker_.take(event_);
+    if (depth_ == event_depth_) take_(event_);
     if (depth_ == event_depth_ + 1) in_args_ = false;
     --depth_;
     return next();
@@ -173,13 +130,13 @@ class Finder {
 
  private:
   bool next() {
-    key_ = Which::kNone;
+    key_ = Which();
     at_args_ = awaits_events_ = awaits_base_ = false;
     input_.mark();
     return true;
   }
   bool other() {
-    if (key_ != Which::kNone) event_.set_other(key_);
+    if (key_ != Which()) event_.set_other(key_);
     return next();
   }
   void check_length(std::size_t size) {
@@ -197,11 +154,11 @@ class Finder {
   const std::string& path_;
   const ReadLimits& limits_;
   Input& input_;
-  EventTaker& taker_;
+  const TakeEvent& take_;
   Event event_;
   std::size_t depth_ = 0;
   std::size_t event_depth_ = 0;  ///< depth of the events' objects; 0: not among events
-  Which key_ = Which::kNone;     ///< key of the next value
+  Which key_ = Which();          ///< key of the next value
   bool at_args_ = false;         ///< the next value is an event's `args`
   bool in_args_ = false;
   bool awaits_events_ = false;
@@ -242,15 +199,15 @@ std::optional<std::uint64_t> parse_microseconds(std::string_view text) {
 }
 
 void Event::set_text(Key key, std::string_view text) {
-  Value& value = values_[place(key)];
+  Value& value = values_[key.place()];
   value.type = Type::kText;
   value.text.assign(text);
-  present_ |= std::uint64_t{1} << place(key);
+  present_ |= std::uint64_t{1} << key.place();
 }
 
 void Event::set_number(Key key, std::string_view digits) {
-  Value& value = values_[place(key)];
-  present_ |= std::uint64_t{1} << place(key);
+  Value& value = values_[key.place()];
+  present_ |= std::uint64_t{1} << key.place();
   const bool negative = digits.starts_with('-');
   if (negative) digits.remove_prefix(1);
   std::optional<std::uint64_t> number;
@@ -267,20 +224,20 @@ void Event::set_number(Key key, std::string_view digits) {
 }
 
 void Event::set_boolean(Key key, bool boolean) {
-  Value& value = values_[place(key)];
+  Value& value = values_[key.place()];
   value.type = Type::kBoolean;
   value.number = boolean ? 1 : 0;
-  present_ |= std::uint64_t{1} << place(key);
+  present_ |= std::uint64_t{1} << key.place();
 }
 
 void Event::set_other(Key key) {
-  values_[place(key)].type = Type::kOther;
-  present_ |= std::uint64_t{1} << place(key);
+  values_[key.place()].type = Type::kOther;
+  present_ |= std::uint64_t{1} << key.place();
 }
 
-FileFacts read_events(const std::string& path, const ReadLimits& limits, EventTaker& taker) {
+FileFacts read_events(const std::string& path, const ReadLimits& limits, const TakeEvent& take) {
   Input input(path, limits);
-  Finder finder(path, limits, input, taker);
+  Finder finder(path, limits, input, take);
   rapidjson::Reader reader;
   const rapidjson::ParseResult result =
       reader.Parse<rapidjson::kParseNumbersAsStringsFlag>(input, finder);

@@ -30,10 +30,10 @@ std::optional<TimelineKind> kind_of_category(std::string_view category) {
 /// duration for a time that it does not know, and a duration below 0 for a call without an end:
 /// neither is a time.
 std::optional<EventTimes> times_of(const Event& event) {
-  const auto begin = event.number(Key::kTime);
-  const auto length = event.number(Key::kDuration);
+  const auto begin = event.number("ts");
+  const auto length = event.number("dur");
   EventTimes times;
-  if (!event.has(Key::kTime) || !begin || !length || (*begin == 0 && *length == 0) ||
+  if (!event.has("ts") || !begin || !length || (*begin == 0 && *length == 0) ||
       __builtin_add_overflow(*begin, *length, &times.end)) {
     return std::nullopt;
   }
@@ -99,8 +99,8 @@ std::optional<TimelineRecord> change_before(const TimelineRecord& record, PoolSo
 }  // namespace
 
 void ForeignTaker::take(const Event& event) {
-  const std::string_view phase = event.text(Key::kPhase);
-  const bool is_memory = phase == "i" && event.text(Key::kName) == "[memory]";
+  const std::string_view phase = event.text("ph");
+  const bool is_memory = phase == "i" && event.text("name") == "[memory]";
   bool taken = false;
   if (phase == "X" || is_memory) {
     const std::optional<EventTimes> times = times_of(event);
@@ -116,8 +116,8 @@ void ForeignTaker::take(const Event& event) {
 }
 
 std::uint32_t ForeignTaker::thread_of(const Event& event) {
-  const auto pid = event.number(Key::kProcess);
-  const auto tid = event.number(Key::kTrack);
+  const auto pid = event.number("pid");
+  const auto tid = event.number("tid");
   if (!pid || !tid) return 0;
   const auto found = threads_.find({*pid, *tid});
   if (found != threads_.end()) return found->second;
@@ -128,23 +128,23 @@ std::uint32_t ForeignTaker::thread_of(const Event& event) {
 }
 
 bool ForeignTaker::take_slice(const Event& event, EventTimes times) {
-  const auto kind = kind_of_category(event.text(Key::kCategory));
+  const auto kind = kind_of_category(event.text("cat"));
   if (!kind) return false;
-  const auto device = event.number(Key::kDevice, kMostDevices);
+  const auto device = event.number("args.device", kMostDevices);
   TimelineRecord record{.begin = times.begin, .end = times.end, .kind = *kind};
-  record.id = event.number(Key::kCorrelation).value_or(0);
+  record.id = event.number("args.correlation").value_or(0);
   if (*kind == TimelineKind::kCall || *kind == TimelineKind::kSync) {
     record.thread = thread_of(event);
   } else {
     if (!device) return false;
     record.device = static_cast<std::uint16_t>(*device + 1);
-    record.bytes = event.number(Key::kBytes).value_or(0);
+    record.bytes = event.number("args.bytes").value_or(0);
   }
-  if (*kind != TimelineKind::kCall) record.stream = event.number(Key::kStream).value_or(0);
+  if (*kind != TimelineKind::kCall) record.stream = event.number("args.stream").value_or(0);
   if (*kind == TimelineKind::kCopy) {
-    record.detail = static_cast<std::uint8_t>(direction_of(event.text(Key::kName)));
+    record.detail = static_cast<std::uint8_t>(direction_of(event.text("name")));
   }
-  record.name = builder_.name(event.text(Key::kName));
+  record.name = builder_.name(event.text("name"));
   builder_.add(record);
   any_ = true;
   return true;
@@ -152,16 +152,16 @@ bool ForeignTaker::take_slice(const Event& event, EventTimes times) {
 
 bool ForeignTaker::take_memory(const Event& event, EventTimes times) {
   constexpr std::uint64_t kCuda = 1;  // c10::DeviceType::CUDA
-  const auto device = event.number(Key::kDeviceId, kMostDevices);
-  if (!device || event.number(Key::kDeviceType) != kCuda) return false;
-  const std::uint64_t freed = event.below_zero(Key::kMemoryBytes);
-  const std::uint64_t bytes = freed != 0 ? freed : event.number(Key::kMemoryBytes).value_or(0);
+  const auto device = event.number("args.Device Id", kMostDevices);
+  if (!device || event.number("args.Device Type") != kCuda) return false;
+  const std::uint64_t freed = event.below_zero("args.Bytes");
+  const std::uint64_t bytes = freed != 0 ? freed : event.number("args.Bytes").value_or(0);
   if (bytes == 0) return false;
-  const std::uint64_t allocated = event.number(Key::kTotalAllocated).value_or(0);
-  const std::uint64_t reserved = event.number(Key::kTotalReserved).value_or(0);
+  const std::uint64_t allocated = event.number("args.Total Allocated").value_or(0);
+  const std::uint64_t reserved = event.number("args.Total Reserved").value_or(0);
   builder_.add({.begin = times.begin,
                 .end = times.begin,
-                .id = event.number(Key::kAddress).value_or(0),
+                .id = event.number("args.Addr").value_or(0),
                 .bytes = bytes,
                 .requested = bytes,
                 // Orders events at one time. Older profilers write whole microseconds.
@@ -177,10 +177,10 @@ bool ForeignTaker::take_memory(const Event& event, EventTimes times) {
 }
 
 bool ForeignTaker::take_thread(const Event& event) {
-  if (event.text(Key::kName) != "thread_name" || !event.is_text(Key::kArgName)) return false;
+  if (event.text("name") != "thread_name" || !event.is_text("args.name")) return false;
   const std::uint32_t thread = thread_of(event);
   if (thread == 0) return false;
-  builder_.add({.name = builder_.name(event.text(Key::kArgName)),
+  builder_.add({.name = builder_.name(event.text("args.name")),
                 .thread = thread,
                 .kind = TimelineKind::kThread});
   return true;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tools/timeline/chrome/event.hpp"
-#include "tools/timeline/chrome/records.hpp"
+#include "tools/timeline/chrome/process_builder.hpp"
 
 namespace weir::timeline::chrome {
 
@@ -17,12 +17,12 @@ struct EventTimes {
   std::uint64_t end = 0;
 };
 
-class ForeignTaker final : public EventTaker {
+class ForeignTaker {
  public:
   /// `state` must outlive this.
   explicit ForeignTaker(ReadState& state) : state_(state), builder_(state) {}
 
-  void take(const Event& event) override;
+  void take(const Event& event);
   /// Returns one process with times from its first event on, and a note of the events left out, if
   /// any. Throws UsageError if no event could be used.
   [[nodiscard]] Timeline finish(const FileFacts& facts);

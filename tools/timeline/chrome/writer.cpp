@@ -43,41 +43,12 @@ class EscapedNames {
   std::size_t next_ = 0;
 };
 
-/// Tracks which of the two spans of each batch is open. Viewers refuse an end without a begin.
-class BatchSpans {
- public:
+/// Which of the two spans of a batch is open.
+struct BegunSpan {
   enum class Span : std::uint8_t { kOpen, kInFlight };
-  struct Begun {
-    Span span{};
-    std::uint32_t name = 0;
-    std::uint64_t time = 0;
-  };
-
-  /// Returns null if no span of the batch can end at `time`.
-  [[nodiscard]] const Begun* find(std::uint32_t batch, Span span, std::uint64_t time) const {
-    const auto found = begun_.find(batch);
-    if (found == begun_.end() || found->second.span != span) return nullptr;
-    return found->second.time <= time ? &found->second : nullptr;
-  }
-  [[nodiscard]] bool has(std::uint32_t batch) const { return begun_.contains(batch); }
-  void begin(std::uint32_t batch, Begun begun) { begun_[batch] = begun; }
-  void end(std::uint32_t batch) { begun_.erase(batch); }
-  void clear() { begun_.clear(); }
-
- private:
-  std::unordered_map<std::uint32_t, Begun> begun_;
-};
-
-/// Tracks operations with an open arrow. Viewers refuse two arrows of one number.
-class Flows {
- public:
-  /// Returns whether an arrow may begin at this submission.
-  [[nodiscard]] bool begin(std::uint64_t operation) { return under_way_.insert(operation).second; }
-  void end(std::uint64_t operation) { under_way_.erase(operation); }
-  void clear() { under_way_.clear(); }
-
- private:
-  std::set<std::uint64_t> under_way_;  // few; most inserts and erases are at its end
+  Span span{};
+  std::uint32_t name = 0;
+  std::uint64_t time = 0;
 };
 
 /// Matches a driver call with the first work that it began, for an arrow. Either may come first.
@@ -315,20 +286,15 @@ class ChromeWriter final : public Writer {
     put_tail(0);
   }
   void put_sample(const CounterSample& sample) {
-    if (sample.of == CounterSample::Of::kQueuedBatches) {
-      begin_counter("queued batches", {}, sample.time);
-      put_number("batches", sample.value);
-    } else if (sample.of == CounterSample::Of::kQueuedTime) {
-      begin_counter("queued device time", {}, sample.time);
-      buffer_.put(R"("ms":)");
-      buffer_.put_time(sample.value / 1000);
-    } else if (sample.of == CounterSample::Of::kTarget) {
-      begin_counter("run-ahead target", {}, sample.time);
-      buffer_.put(R"("ms":)");
-      buffer_.put_time(sample.value / 1000);
-    } else if (sample.of == CounterSample::Of::kDriverMemory) {
-      begin_counter("driver memory", {}, sample.time);
-      put_number("bytes", sample.value);
+    if (sample.of != CounterSample::Of::kPool) {
+      const ValueCounter& counter = kValueCounters.at(static_cast<std::size_t>(sample.of) - 1);
+      begin_counter(counter.name, {}, sample.time);
+      if (counter.unit == ValueCounter::Unit::kTime) {
+        buffer_.put(R"("ms":)");
+        buffer_.put_time(sample.value / 1000);
+      } else {
+        put_number(counter.unit == ValueCounter::Unit::kCount ? "batches" : "bytes", sample.value);
+      }
     } else {
       const std::string_view pool = pool_name(sample.source);
       begin_counter("memory", pool, sample.time);
@@ -425,10 +391,10 @@ class ChromeWriter final : public Writer {
     const CallArrows::End end{record.begin, track};
     switch (record.kind) {
       case TimelineKind::kSubmit:
-        if (flows_.begin(record.id)) put_flow_end("s", flow_name_, record.id, end);
+        if (flows_.insert(record.id).second) put_flow_end("s", flow_name_, record.id, end);
         break;
       case TimelineKind::kExecute:
-        flows_.end(record.id);
+        flows_.erase(record.id);
         put_flow_end("f", flow_name_, record.id, end);
         break;
       case TimelineKind::kCall:
@@ -473,34 +439,38 @@ class ChromeWriter final : public Writer {
   }
   /// Returns whether the record ends or begins a batch's span, or both.
   [[nodiscard]] bool put_batch(const TimelineRecord& record, std::uint32_t track) {
-    using Span = BatchSpans::Span;
+    using Span = BegunSpan::Span;
+    const auto found = batches_.find(record.batch);
+    const bool has = found != batches_.end();
+    const auto ends = [&](Span span) {
+      return has && found->second.span == span && found->second.time <= record.begin;
+    };
     const auto draw = [&](std::string_view phase, std::string_view span) {
       put_batch_event(phase, span, record.name, record, track);
       put_arguments(record, tracks_.track(track), name_ == chrome::kUnnamedBatch);
       end_event();
     };
     if (record.kind == TimelineKind::kAdmit) {
-      if (batches_.has(record.batch)) return false;
-      batches_.begin(record.batch, {Span::kOpen, record.name, record.begin});
+      if (has) return false;
+      batches_[record.batch] = {Span::kOpen, record.name, record.begin};
       draw("b", chrome::kOpen);
       return true;
     }
     if (record.kind == TimelineKind::kClose) {
-      if (const auto* open = batches_.find(record.batch, Span::kOpen, record.begin)) {
-        put_batch_event("e", chrome::kOpen, open->name, record, track);
+      if (ends(Span::kOpen)) {
+        put_batch_event("e", chrome::kOpen, found->second.name, record, track);
         end_event();
-        batches_.end(record.batch);
+      } else if (has) {
+        return false;
       }
-      if (batches_.has(record.batch)) return false;
-      batches_.begin(record.batch, {Span::kInFlight, record.name, record.begin});
+      batches_[record.batch] = {Span::kInFlight, record.name, record.begin};
       draw("b", chrome::kInFlight);
       return true;
     }
     if (record.kind != TimelineKind::kSettle) return false;
-    const auto* begun = batches_.find(record.batch, Span::kInFlight, record.begin);
-    if (begun == nullptr || begun->name != record.name) return false;
+    if (!ends(Span::kInFlight) || found->second.name != record.name) return false;
     draw("e", chrome::kInFlight);
-    batches_.end(record.batch);
+    batches_.erase(found);
     return true;
   }
 
@@ -521,8 +491,11 @@ class ChromeWriter final : public Writer {
   std::string call_flow_name_;  ///< of arrows from calls, whose numbers are others
   Counters counters_;
   std::vector<CounterSample> samples_;
-  BatchSpans batches_;
-  Flows flows_;
+  /// By batch: viewers refuse an end without a begin.
+  std::unordered_map<std::uint32_t, BegunSpan> batches_;
+  /// Operations with an open arrow: viewers refuse two of one number. Few; most inserts and erases
+  /// are at its end.
+  std::set<std::uint64_t> flows_;
   CallArrows call_arrows_;
   std::uint64_t windows_ = 0;
   std::unordered_map<std::uint16_t, std::string> pools_;  ///< names, as JSON

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <queue>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -164,6 +165,19 @@ struct CounterSample {
   friend bool operator==(const CounterSample&, const CounterSample&) = default;
 };
 
+/// A counter of one value.
+struct ValueCounter {
+  enum class Unit : std::uint8_t { kTime, kCount, kBytes };
+  std::string_view name;
+  Unit unit;
+};
+/// In the order of CounterSample::Of after kPool.
+inline constexpr std::array<ValueCounter, 4> kValueCounters{
+    {{"queued batches", ValueCounter::Unit::kCount},
+     {"queued device time", ValueCounter::Unit::kTime},
+     {"run-ahead target", ValueCounter::Unit::kTime},
+     {"driver memory", ValueCounter::Unit::kBytes}}};
+
 /// The length of a time window. A window yields its last value, and its highest value if that
 /// exceeds all earlier ones.
 inline constexpr std::uint64_t kCounterWindow = 100'000;  // ns
@@ -178,18 +192,14 @@ class Counters {
   void finish(std::vector<CounterSample>& samples);
 
  private:
-  static constexpr std::size_t kGauges = 6;  ///< gauges of a pool whose highest value is kept
+  static constexpr std::size_t kGauges = 7;  ///< whose highest value is kept
   using Gauges = std::array<std::uint64_t, kGauges>;
-  /// One value over time.
+  /// The samples of a pool, or of one value, over time.
   struct Series {
-    std::optional<CounterSample> last;     ///< in the current window
-    std::optional<CounterSample> highest;  ///< in the current window, if higher than all before
-    std::uint64_t most = 0;
-  };
-  struct Pool {
-    std::optional<CounterSample> last;
+    std::optional<CounterSample> last;  ///< in the current window
     std::uint64_t last_sequence = 0;
     Gauges most{};
+    /// In the current window, if higher than all before.
     std::array<std::optional<CounterSample>, kGauges> highest;
     std::uint64_t budget = 0;
   };
@@ -200,12 +210,11 @@ class Counters {
   void add_queued_time(std::vector<CounterSample>& samples);
   void add_target(const TimelineRecord& record, std::vector<CounterSample>& samples);
   void add_driver_memory(const TimelineRecord& record, std::vector<CounterSample>& samples);
-  static void close_window(Pool& pool, std::vector<CounterSample>& samples);
   static void close_window(Series& series, std::vector<CounterSample>& samples);
-  static void add_value(Series& series, const CounterSample& sample,
-                        std::vector<CounterSample>& samples);
+  static void add_sample(Series& series, const CounterSample& sample, std::uint64_t sequence,
+                         std::vector<CounterSample>& samples);
 
-  std::unordered_map<std::uint16_t, Pool> pools_;
+  std::unordered_map<std::uint16_t, Series> pools_;
   Series batches_, time_, target_, driver_;
   QueuedTime queued_;
   std::vector<QueuedTime::Step> steps_;

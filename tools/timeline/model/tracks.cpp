@@ -1,6 +1,7 @@
 #include "tools/timeline/model/tracks.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 
@@ -204,6 +205,16 @@ std::string shown_text(std::string_view text) {
     text.remove_prefix(character.bytes);
   }
   return shown;
+}
+
+SiteParts split_site(std::string_view site) noexcept {
+  const std::size_t colon = site.rfind(':');
+  if (colon == std::string_view::npos) return {site};
+  const char* const end = site.data() + site.size();
+  std::uint32_t line = 0;
+  const auto [rest, error] = std::from_chars(site.data() + colon + 1, end, line);
+  if (rest != end || error != std::errc()) return {site};
+  return {site.substr(0, colon), line};
 }
 
 }  // namespace weir::timeline

@@ -192,4 +192,11 @@ class Tracks {
 /// spaces, and the text is cut after 4096 bytes.
 [[nodiscard]] std::string shown_text(std::string_view text);
 
+/// A call site, `file:line`, in its parts. One without a line has line 0.
+struct SiteParts {
+  std::string_view file;
+  std::uint32_t line = 0;
+};
+[[nodiscard]] SiteParts split_site(std::string_view site) noexcept;
+
 }  // namespace weir::timeline

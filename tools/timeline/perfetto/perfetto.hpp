@@ -17,8 +17,6 @@ namespace weir::timeline {
 /// Reads from memory. `name` replaces the path in messages.
 [[nodiscard]] Timeline read_perfetto_bytes(std::string_view bytes, const std::string& name,
                                            const ReadLimits& limits = {});
-/// Returns whether a file that begins with `bytes` is of our writer. 64 bytes are enough.
-[[nodiscard]] bool looks_like_perfetto(std::string_view bytes) noexcept;
 
 // Writes Perfetto's own format, for long runs: a third of the bytes of Chrome's JSON, and Perfetto
 // opens it faster. It contains everything twice: as slices, arrows and counters for Perfetto, and

@@ -322,14 +322,6 @@ Timeline read_perfetto(const std::string& path, const ReadLimits& limits) {
   return Reader(source, path, limits).read(size);
 }
 
-bool looks_like_perfetto(std::string_view bytes) noexcept {
-  const auto key = wire::take_varint(bytes);
-  const auto size = key ? wire::take_varint(bytes) : std::nullopt;
-  const auto inside = size ? wire::take_varint(bytes) : std::nullopt;
-  return inside && *key == (perfetto::kTracePacket << 3U | 2U) &&
-         *inside >> 3U == packet::kOurProcess;
-}
-
 }  // namespace weir::timeline
 
 namespace weir::timeline::perfetto {

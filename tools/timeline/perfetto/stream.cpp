@@ -1,7 +1,6 @@
 #include "tools/timeline/perfetto/stream.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "tools/timeline/model/tracks.hpp"
 
@@ -61,17 +60,7 @@ void PacketStream::intern(std::uint32_t kind, std::uint64_t number, std::string_
 
 void PacketStream::name_site(std::uint64_t number, std::string_view site) {
   if (!sites_.insert(number).second) return;
-  std::uint32_t line = 0;
-  const std::size_t colon = site.rfind(':');
-  std::string_view file = site;
-  if (colon != std::string_view::npos) {
-    const char* const end = site.data() + site.size();
-    if (std::from_chars(site.data() + colon + 1, end, line).ptr == end) {
-      file = site.substr(0, colon);
-    } else {
-      line = 0;
-    }
-  }
+  const auto [file, line] = split_site(site);
   const wire::Message packet(*out_, kTracePacket);
   wire::put(*out_, packet::kSequence, sequence_);
   const wire::Message interned(*out_, packet::kInterned);

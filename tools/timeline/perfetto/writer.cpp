@@ -127,17 +127,10 @@ constexpr std::uint64_t number_of(TimelineKind kind) {
 /// The category of a slice or an instant: its kind; for a batch's slices, which of the two.
 enum BatchCategory : std::uint64_t { kOpenCategory = kTimelineKinds + 1, kQueuedCategory };
 
-constexpr std::uint64_t kTimeUnit = 1, kCountUnit = 2, kBytesUnit = 3;  // as Perfetto numbers them
-
-/// The single-value counters, in the order of CounterSample::Of after kPool.
-struct ValueCounter {
-  std::string_view name;
-  std::uint64_t unit;
-};
-constexpr std::array<ValueCounter, 4> kValueCounters{{{"queued batches", kCountUnit},
-                                                      {"queued device time", kTimeUnit},
-                                                      {"run-ahead target", kTimeUnit},
-                                                      {"driver memory", kBytesUnit}}};
+/// As Perfetto numbers it.
+constexpr std::uint64_t number_of(ValueCounter::Unit unit) {
+  return static_cast<std::uint64_t>(unit) + 1;
+}
 
 /// The part for Perfetto.
 class Picture {
@@ -183,7 +176,7 @@ class Picture {
   void start(PacketStream& stream, std::uint64_t track);
   void describe(std::uint32_t track);
   void describe(std::uint64_t uuid, std::string_view name);
-  void describe_counter(std::uint64_t uuid, std::string_view name, std::uint64_t unit,
+  void describe_counter(std::uint64_t uuid, std::string_view name, ValueCounter::Unit unit,
                         bool incremental);
   void add_samples();
   void add_pool_sample(const CounterSample& sample);
@@ -266,7 +259,7 @@ void Picture::start(PacketStream& stream, std::uint64_t track) {
   }
 }
 
-void Picture::describe_counter(std::uint64_t uuid, std::string_view name, std::uint64_t unit,
+void Picture::describe_counter(std::uint64_t uuid, std::string_view name, ValueCounter::Unit unit,
                                bool incremental) {
   const wire::Message packet(out_, kTracePacket);
   const wire::Message descriptor(out_, packet::kTrackDescriptor);
@@ -274,7 +267,7 @@ void Picture::describe_counter(std::uint64_t uuid, std::string_view name, std::u
   wire::put(out_, 2, shown_text(name));
   wire::put(out_, 5, process_uuid_);
   const wire::Message counter(out_, 8);
-  wire::put(out_, 3, unit);
+  wire::put(out_, 3, number_of(unit));
   if (incremental) wire::put(out_, 5, std::uint64_t{1});
 }
 
@@ -439,7 +432,8 @@ Picture::PoolCounters& Picture::pool_counters(std::uint16_t source) {
   constexpr std::array<std::string_view, 5> kGauges{"allocated", "cached", "awaiting", "reserved",
                                                     "budget"};
   for (std::size_t i = 0; i < kGauges.size(); ++i) {
-    describe_counter(uuid + i, given + ": " + std::string(kGauges[i]), kBytesUnit, true);
+    describe_counter(uuid + i, given + ": " + std::string(kGauges[i]), ValueCounter::Unit::kBytes,
+                     true);
   }
   place->second.track = uuid;
   place->second.stream.start(uuid);

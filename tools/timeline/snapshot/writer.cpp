@@ -1,7 +1,6 @@
 #include "tools/timeline/snapshot/writer.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -120,17 +119,6 @@ std::int64_t number(std::uint64_t value) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(value, 1ULL << 62U));
 }
 
-/// Splits `file:line`.
-std::pair<std::string_view, std::int64_t> split_site(std::string_view site) {
-  const std::size_t colon = site.rfind(':');
-  std::uint32_t line = 0;
-  if (colon == std::string_view::npos) return {site, 0};
-  const char* const end = site.data() + site.size();
-  const auto parsed = std::from_chars(site.data() + colon + 1, end, line);
-  if (parsed.ptr != end || parsed.ec != std::errc()) return {site, 0};
-  return {site.substr(0, colon), line};
-}
-
 class SnapshotWriter {
  public:
   std::string write(const Timeline& timeline) {
@@ -206,7 +194,7 @@ class SnapshotWriter {
     if (record.name != 0 || record.site != 0) {
       const std::string site = shown_text(process.name(record.site));
       const auto [file, line] = split_site(site);
-      put_frame(shown_text(process.name(record.name)), file, line);
+      put_frame(shown_text(process.name(record.name)), file, std::int64_t{line});
     }
     if (record.batch != 0) {
       std::string batch = "batch " + std::to_string(record.batch);
