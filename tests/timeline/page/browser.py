@@ -49,7 +49,6 @@ class Browser:
         self.number = 0
         self.complaints = []
         self.requests = []
-        self.events = []
         target = self._target()
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -86,7 +85,6 @@ class Browser:
             self.complaints.append(told["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(told["request"]["url"][:200])
-        self.events.append(method)
 
     def call(self, method, **parameters):
         """Sends a command, and returns the browser's answer."""
@@ -116,7 +114,7 @@ class Browser:
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def open(self, path, width=1280, height=900, scheme="light"):
-        self.complaints, self.requests, self.events = [], [], []
+        self.complaints, self.requests = [], []
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                   mobile=width < 500)
         self.call("Emulation.setEmulatedMedia",
@@ -128,16 +126,9 @@ class Browser:
                 raise RuntimeError(f"{path} does not get ready: {self.complaints}")
         self.settle()
 
-    def picture(self, path, whole=False):
-        """Writes a picture of the page as PNG."""
-        options = {}
-        if whole:
-            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-            options = {"captureBeyondViewport": True, "clip": {**size, "scale": 1}}
-        data = base64.b64decode(self.call("Page.captureScreenshot", format="png", **options)["data"])
-        with open(path, "wb") as out:
-            out.write(data)
-        return data
+    def picture(self):
+        """Returns a picture of the window as PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def pdf(self):
         return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])

@@ -154,7 +154,7 @@ class Pages(unittest.TestCase):
         for scheme in ("light", "dark"):
             for width, height in ((1280, 900), (390, 844)):
                 self.open("failing", width=width, height=height, scheme=scheme)
-                picture = self.page.picture(f"{self.folder.name}/picture.png")
+                picture = self.page.picture()
                 self.assertGreater(colours_of(picture), 100)
                 pictures.add(picture)
                 wide = self.page.evaluate("document.documentElement.scrollWidth")
@@ -348,7 +348,7 @@ class Pages(unittest.TestCase):
         self.assertGreaterEqual(self.report("large")["summary"]["events"], 1_000_000)
         self.assertLessEqual(os.path.getsize(f"{self.folder.name}/large.html"), 3 << 20)
         self.open("large")  # tearDown looks at what it complained of and asked for
-        self.assertGreater(colours_of(self.page.picture(f"{self.folder.name}/picture.png")), 100)
+        self.assertGreater(colours_of(self.page.picture()), 100)
         whole = self.length()
         self.page.evaluate("byId('timeline').focus()")
         for _ in range(12):

@@ -88,16 +88,15 @@ TEST(Series, ThinnedTwiceIsThinnedOnce) {
 }
 
 TEST(Runs, KeepEverySliceThatIsWiderThanAColumn) {
-  RunThinner thinner({kDuration, 100});
+  std::vector<weir::timeline::Run> runs;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     weir::timeline::Run run;
     run.begin = i * 1000;
     run.end = run.begin + (i == 500 ? 30'000 : 400);
     run.busy = run.longest = run.end - run.begin;
     run.name = static_cast<std::uint32_t>(i);
-    thinner.add(run);
+    add_to_row(runs, run, {kDuration, 100});
   }
-  const std::vector<weir::timeline::Run> runs = thinner.take();
   EXPECT_LE(runs.size(), 102U);
   std::uint64_t busy = 0;
   std::uint64_t count = 0;

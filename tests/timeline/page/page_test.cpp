@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/child_process.hpp"
 #include "timeline/page/sample_pages.hpp"
 #include "tools/timeline/page/data.hpp"
 
@@ -20,15 +21,7 @@ using testing::failing_timeline;
 using testing::harmful_names;
 using testing::harmful_timeline;
 using testing::unbounded_timeline;
-
-std::size_t count_of(std::string_view text, std::string_view part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string_view::npos;
-       at = text.find(part, at + part.size())) {
-    ++count;
-  }
-  return count;
-}
+using weir::testing::occurrences;
 
 nlohmann::json data_in(const std::string& page) {
   const std::string open = "<script type=\"application/json\" id=\"data\">";
@@ -38,8 +31,8 @@ nlohmann::json data_in(const std::string& page) {
 
 TEST(Page, HasItsDataAndTwoScripts) {
   const std::string page = make_page(unbounded_timeline(), {.title = "a run"});
-  EXPECT_EQ(count_of(page, "<script"), 3U);
-  EXPECT_EQ(count_of(page, "</script>"), 3U);
+  EXPECT_EQ(occurrences(page, "<script"), 3);
+  EXPECT_EQ(occurrences(page, "</script>"), 3);
   EXPECT_NE(page.find("<title>a run</title>"), std::string::npos);
   EXPECT_NE(page.find(kPageCss.text), std::string::npos);
   EXPECT_NE(page.find(kPlotScript.text), std::string::npos);
@@ -52,18 +45,18 @@ TEST(Page, LetsOnlyItsOwnScriptsRunAndLoadsNothing) {
   const std::size_t policy = page.find("default-src 'none'");
   ASSERT_NE(policy, std::string::npos);
   const std::string_view rest = std::string_view(page).substr(policy, 400);
-  EXPECT_EQ(count_of(rest.substr(0, rest.find('"')), "'sha256-"), 2U);
+  EXPECT_EQ(occurrences(rest.substr(0, rest.find('"')), "'sha256-"), 2);
   EXPECT_NE(rest.find("connect-src 'none'"), std::string_view::npos);
   EXPECT_EQ(page.find("sourceMappingURL"), std::string::npos);
-  EXPECT_EQ(count_of(page, " src="), 0U);
+  EXPECT_EQ(occurrences(page, " src="), 0);
 }
 
 TEST(Page, NamesThatMeanHarmStayTexts) {
   const std::string page = make_page(harmful_timeline(), {.title = harmful_names().front()});
-  EXPECT_EQ(count_of(page, "<script"), 3U);
-  EXPECT_EQ(count_of(page, "</script>"), 3U);
-  EXPECT_EQ(count_of(page, "<img"), 0U);
-  EXPECT_EQ(count_of(page, "\xe2\x80\xa8"), 0U);
+  EXPECT_EQ(occurrences(page, "<script"), 3);
+  EXPECT_EQ(occurrences(page, "</script>"), 3);
+  EXPECT_EQ(occurrences(page, "<img"), 0);
+  EXPECT_EQ(occurrences(page, "\xe2\x80\xa8"), 0);
   const nlohmann::json texts = data_in(page)["processes"][0]["texts"];
   std::vector<std::string> shown;
   for (const auto& text : texts) {
@@ -77,7 +70,7 @@ TEST(Page, EscapedJsonIsTheSameJson) {
   const nlohmann::json json = {"<&>", "\xe2\x80\xa8\xe2\x80\xa9", "\xe2\x80\xaa", "plain \" \\"};
   const std::string escaped = escape_json(json.dump());
   EXPECT_EQ(escaped.find_first_of("<>&"), std::string::npos);
-  EXPECT_EQ(count_of(escaped, "\\u2028"), 1U);
+  EXPECT_EQ(occurrences(escaped, "\\u2028"), 1);
   EXPECT_EQ(nlohmann::json::parse(escaped), json);
 }
 

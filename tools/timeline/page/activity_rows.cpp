@@ -92,53 +92,52 @@ struct Placed {
 }
 
 // The process's names for its streams and threads.
-struct RowNames {
-  std::unordered_map<std::uint64_t, std::uint32_t> streams;
-  std::unordered_map<std::uint32_t, std::uint32_t> threads;
+class RowNames {
+ public:
+  explicit RowNames(const Process& process) {
+    for (const TimelineRecord& record : process.records) {
+      if (record.kind == TimelineKind::kStream) streams_[record.stream] = process.name(record.name);
+      if (record.kind == TimelineKind::kThread) threads_[record.thread] = process.name(record.name);
+    }
+  }
+  [[nodiscard]] std::string_view stream(std::uint64_t number) const {
+    return named(streams_, number);
+  }
+  [[nodiscard]] std::string of(const RowKey& key) const {
+    const std::string number = std::to_string(key.number);
+    const auto or_else = [&number](std::string_view name, const char* what) {
+      return name.empty() ? what + (" " + number) : std::string(name);
+    };
+    const auto thread = [&](const char* does) {
+      return or_else(named(threads_, key.number), "thread") + does;
+    };
+    switch (key.kind) {
+      case RowKind::kStream:
+        return or_else(stream(key.number), "stream");
+      case RowKind::kDevice:
+        return (key.device > 0 ? "GPU " + std::to_string(key.device - 1) : std::string("GPU")) +
+               ", stream " + number;
+      case RowKind::kWaits:
+        return thread(": waits");
+      case RowKind::kSubmits:
+        return thread(": submits");
+      case RowKind::kCalls:
+        return thread(": driver calls");
+      case RowKind::kOverhead:
+      case RowKind::kIdle:
+        break;
+    }
+    return "profiler's own work";
+  }
+
+ private:
+  using Texts = std::unordered_map<std::uint64_t, std::string_view>;
+  [[nodiscard]] static std::string_view named(const Texts& texts, std::uint64_t number) {
+    const auto at = texts.find(number);
+    return at == texts.end() ? std::string_view() : at->second;
+  }
+  Texts streams_, threads_;
 };
-
-[[nodiscard]] RowNames names_of(const Process& process) {
-  RowNames out;
-  for (const TimelineRecord& record : process.records) {
-    if (record.kind == TimelineKind::kStream) {
-      out.streams[record.stream] = record.name;
-    } else if (record.kind == TimelineKind::kThread) {
-      out.threads[record.thread] = record.name;
-    }
-  }
-  return out;
-}
-
-[[nodiscard]] std::string thread_name(const Process& process, const RowNames& names,
-                                      std::uint64_t thread) {
-  const auto at = names.threads.find(static_cast<std::uint32_t>(thread));
-  const std::string_view name = at == names.threads.end() ? "" : process.name(at->second);
-  return name.empty() ? "thread " + std::to_string(thread) : std::string(name);
-}
-
-[[nodiscard]] std::string row_name(const Process& process, const RowNames& names,
-                                   const RowKey& key) {
-  switch (key.kind) {
-    case RowKind::kStream: {
-      const auto at = names.streams.find(key.number);
-      const std::string_view name = at == names.streams.end() ? "" : process.name(at->second);
-      return name.empty() ? "stream " + std::to_string(key.number) : std::string(name);
-    }
-    case RowKind::kDevice:
-      return (key.device > 0 ? "GPU " + std::to_string(key.device - 1) : std::string("GPU")) +
-             ", stream " + std::to_string(key.number);
-    case RowKind::kWaits:
-      return thread_name(process, names, key.number) + ": waits";
-    case RowKind::kSubmits:
-      return thread_name(process, names, key.number) + ": submits";
-    case RowKind::kCalls:
-      return thread_name(process, names, key.number) + ": driver calls";
-    case RowKind::kOverhead:
-    case RowKind::kIdle:
-      break;
-  }
-  return "profiler's own work";
-}
 
 [[nodiscard]] Run run_of(const TimelineRecord& record, Category category) {
   Run run;
@@ -176,61 +175,47 @@ void keep_busiest(ActivityRows& rows, std::size_t most) {
 }  // namespace
 
 ActivityRows activity_rows(const Process& process, Columns columns, std::size_t most) {
-  struct Building {
-    RunThinner thinner;
-    std::uint64_t busy = 0;
-  };
-  const RowNames names = names_of(process);
-  std::map<RowKey, Building> building;
+  const RowNames names(process);
+  std::map<RowKey, std::vector<Run>> rows;
   for (const TimelineRecord& record : process.records) {
     const std::optional<Placed> placed = place(record);
-    if (placed.has_value()) {
-      Building& row =
-          building.try_emplace(placed->row, Building{RunThinner(columns)}).first->second;
-      Run run = run_of(record, placed->category);
-      if (record.kind == TimelineKind::kExecute) {
-        const auto name = names.streams.find(record.stream);
-        run.category = static_cast<std::uint32_t>(
-            of_stream(name == names.streams.end() ? "" : process.name(name->second)));
-      }
-      row.busy += run.busy;
-      row.thinner.add(run);
-    }
+    if (!placed) continue;
+    const Category category = record.kind == TimelineKind::kExecute
+                                  ? of_stream(names.stream(record.stream))
+                                  : placed->category;
+    add_to_row(rows[placed->row], run_of(record, category), columns);
   }
   ActivityRows out;
-  for (auto& [key, row] : building) {
-    out.rows.push_back({key.kind, row_name(process, names, key), row.busy, row.thinner.take()});
+  for (auto& [key, runs] : rows) {
+    std::uint64_t busy = 0;
+    for (const Run& run : runs) busy += run.busy;
+    out.rows.push_back({key.kind, names.of(key), busy, std::move(runs)});
   }
   keep_busiest(out, most);
   return out;
 }
 
 Series batches_over_time(const Process& process, Columns columns) {
-  // 1: open, 2: in flight.
-  std::unordered_map<std::uint32_t, int> states;
+  enum class State : std::uint8_t { kNone, kOpen, kFlying };
+  std::unordered_map<std::uint32_t, State> states;
   std::int64_t open = 0;
   std::int64_t flying = 0;
   std::int64_t youngest = 0;
   SeriesThinner thinner(6, columns);
   for (const TimelineRecord& record : process.records) {
-    int next = 0;
+    State next = State::kNone;
     if (record.kind == TimelineKind::kAdmit) {
-      next = 1;
+      next = State::kOpen;
       youngest = std::max<std::int64_t>(youngest, record.batch);
     } else if (record.kind == TimelineKind::kClose) {
-      next = 2;
+      next = State::kFlying;
     } else if (record.kind != TimelineKind::kSettle) {
       continue;
     }
-    const auto at = states.find(record.batch);
-    const int before = at == states.end() ? 0 : at->second;
-    open += (next == 1 ? 1 : 0) - (before == 1 ? 1 : 0);
-    flying += (next == 2 ? 1 : 0) - (before == 2 ? 1 : 0);
-    if (next == 0) {
-      states.erase(record.batch);
-    } else {
-      states[record.batch] = next;
-    }
+    const State before = std::exchange(states[record.batch], next);
+    if (next == State::kNone) states.erase(record.batch);
+    open += (next == State::kOpen ? 1 : 0) - (before == State::kOpen ? 1 : 0);
+    flying += (next == State::kFlying ? 1 : 0) - (before == State::kFlying ? 1 : 0);
     const std::array<std::int64_t, 6> row{static_cast<std::int64_t>(record.begin),
                                           open + flying,
                                           open + flying,

@@ -38,7 +38,7 @@ void add_idle_rows(ProcessPicture& picture, Columns columns) {
       rows.begin(), rows.end(), [](const ActivityRow& row) { return row.kind > RowKind::kIdle; });
   std::vector<ActivityRow> idle;
   for (const DeviceIdle& device : picture.figures.devices) {
-    RunThinner thinner(columns);
+    std::vector<Run> runs;
     for (const Gap& gap : device.gaps) {
       Run run;
       run.begin = gap.span.begin;
@@ -48,9 +48,10 @@ void add_idle_rows(ProcessPicture& picture, Columns columns) {
       run.name = gap.site;
       run.category =
           static_cast<std::uint32_t>(Category::kIdle) + static_cast<std::uint32_t>(gap.cause);
-      thinner.add(run);
+      add_to_row(runs, run, columns);
     }
-    idle.push_back({RowKind::kIdle, device.name + ": idle, by cause", device.idle, thinner.take()});
+    idle.push_back(
+        {RowKind::kIdle, device.name + ": idle, by cause", device.idle, std::move(runs)});
   }
   rows.insert(behind_streams, std::make_move_iterator(idle.begin()),
               std::make_move_iterator(idle.end()));

@@ -79,19 +79,16 @@ Series thin(const Series& series, Columns columns) {
   return thinner.take();
 }
 
-bool RunThinner::joins(const Run& last, const Run& next) const {
-  return columns_.of(last.begin) == columns_.of(next.begin) &&
-         last.end - last.begin < columns_.width() && next.end - next.begin < columns_.width();
-}
-
-void RunThinner::add(const Run& run) {
+void add_to_row(std::vector<Run>& row, const Run& run, Columns columns) {
   Run next = run;
   next.end = std::max(next.begin, next.end);
-  if (out_.empty() || !joins(out_.back(), next)) {
-    out_.push_back(next);
+  const auto is_short = [&](const Run& one) { return one.end - one.begin < columns.width(); };
+  if (row.empty() || !is_short(row.back()) || !is_short(next) ||
+      columns.of(row.back().begin) != columns.of(next.begin)) {
+    row.push_back(next);
     return;
   }
-  Run& last = out_.back();
+  Run& last = row.back();
   last.end = std::max(last.end, next.end);
   last.busy += next.busy;
   last.count += next.count;
@@ -104,14 +101,10 @@ void RunThinner::add(const Run& run) {
   }
 }
 
-std::vector<Run> RunThinner::take() { return std::exchange(out_, {}); }
-
 std::vector<Run> thin(const std::vector<Run>& runs, Columns columns) {
-  RunThinner thinner(columns);
-  for (const Run& run : runs) {
-    thinner.add(run);
-  }
-  return thinner.take();
+  std::vector<Run> row;
+  for (const Run& run : runs) add_to_row(row, run, columns);
+  return row;
 }
 
 }  // namespace weir::timeline

@@ -83,23 +83,9 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// Joins slices shorter than a column with their neighbours in that column.
-class RunThinner {
- public:
-  explicit RunThinner(Columns columns) : columns_(columns) {}
-
-  /// Slices must come in order of `begin`.
-  void add(const Run& run);
-  /// Returns the completed row.
-  [[nodiscard]] std::vector<Run> take();
-
- private:
-  [[nodiscard]] bool joins(const Run& last, const Run& next) const;
-
-  Columns columns_;
-  std::vector<Run> out_;
-};
-
+/// Adds a slice to a row, in order of `begin`. Joins slices that are shorter than a column with
+/// their neighbours in that column.
+void add_to_row(std::vector<Run>& row, const Run& run, Columns columns);
 /// Reduces a row to fewer columns.
 [[nodiscard]] std::vector<Run> thin(const std::vector<Run>& runs, Columns columns);
 
