@@ -55,14 +55,21 @@ const char* path_of(Generation generation) {
   return generation == Generation::kNewer ? WEIR_STANDIN_NEWER : WEIR_STANDIN_OLDER;
 }
 
-class CuptiSource : public ::testing::TestWithParam<Generation> {
- protected:
-  void SetUp() override { cupti_.reset(); }
-  void TearDown() override {
+/// A source over a stand-in, which at the end was used well and given back.
+class OverStandin {
+ public:
+  explicit OverStandin(const char* path)
+      : cupti_(open_standin(path)),
+        source_(make_cupti_source(environment_of({{"WEIR_CUPTI", path}}))) {
+    cupti_.reset();
+  }
+  OverStandin(const OverStandin&) = delete;
+  OverStandin& operator=(const OverStandin&) = delete;
+  ~OverStandin() {
     source_.reset();
-    EXPECT_FALSE(cupti_.held()) << "CUPTI was not given back";
-    EXPECT_THAT(cupti_.misuse(), IsEmpty());
-    EXPECT_THAT(cupti_.called(), Not(Contains("cuptiFinalize")));
+    EXPECT_FALSE(cupti_.seen().held) << "CUPTI was not given back";
+    EXPECT_THAT(cupti_.seen().misuse, IsEmpty());
+    EXPECT_THAT(cupti_.seen().called, Not(Contains("cuptiFinalize")));
   }
 
   void collect(ActivitySource::Collect what = ActivitySource::Collect::kReady) {
@@ -83,11 +90,15 @@ class CuptiSource : public ::testing::TestWithParam<Generation> {
     return found;
   }
 
-  StandinCupti& cupti_ = open_standin(path_of(GetParam()));
+  StandinCupti& cupti_;
   testing::NamingSink sink_;
   std::vector<TimelineRecord> records_;
-  std::unique_ptr<ActivitySource> source_ =
-      make_cupti_source(environment_of({{"WEIR_CUPTI", path_of(GetParam())}}));
+  std::unique_ptr<ActivitySource> source_;
+};
+
+class CuptiSource : public ::testing::TestWithParam<Generation>, protected OverStandin {
+ protected:
+  CuptiSource() : OverStandin(path_of(GetParam())) {}
 };
 INSTANTIATE_TEST_SUITE_P(Generations, CuptiSource,
                          ::testing::Values(Generation::kOlder, Generation::kNewer),
@@ -98,13 +109,13 @@ INSTANTIATE_TEST_SUITE_P(Generations, CuptiSource,
 TEST_P(CuptiSource, NothingIsOpenedBeforeItIsAskedFor) {
   collect();
   source_->stop();
-  EXPECT_THAT(cupti_.called(), IsEmpty());
+  EXPECT_THAT(cupti_.seen().called, IsEmpty());
   EXPECT_THAT(records_, IsEmpty());
 }
 
 TEST_P(CuptiSource, KernelsOfTheDeviceAreCollected) {
   ASSERT_EQ(source_->start(), "");
-  EXPECT_EQ(cupti_.generation(), GetParam());
+  EXPECT_EQ(cupti_.seen().generation, GetParam());
   EXPECT_TRUE(emit_kernel(3));
   collect();
   ASSERT_THAT(kernels(), SizeIs(1));
@@ -114,21 +125,21 @@ TEST_P(CuptiSource, KernelsOfTheDeviceAreCollected) {
 
 TEST_P(CuptiSource, EveryKindThatIsOfUseIsEnabledAndKernelsNeverSerialised) {
   ASSERT_EQ(source_->start(), "");
-  EXPECT_THAT(cupti_.enabled(),
+  EXPECT_THAT(cupti_.seen().enabled,
               ::testing::UnorderedElementsAre(
                   Kind::kConcurrentKernel, Kind::kMemcpy, Kind::kMemcpyPeer, Kind::kMemset,
                   Kind::kSynchronization, Kind::kMemory, Kind::kMemoryPool, Kind::kOverhead,
                   Kind::kExternalCorrelation));
-  EXPECT_GT(cupti_.enabled_calls(), 50U) << "functions of CUDA, chosen one by one";
+  EXPECT_GT(cupti_.seen().enabled_calls, 50U) << "functions of CUDA, chosen one by one";
   source_->stop();
-  EXPECT_THAT(cupti_.enabled(), IsEmpty());
-  EXPECT_EQ(cupti_.enabled_calls(), 0U);
+  EXPECT_THAT(cupti_.seen().enabled, IsEmpty());
+  EXPECT_EQ(cupti_.seen().enabled_calls, 0U);
 }
 
 TEST_P(CuptiSource, TimesComeFromTheMonotonicClock) {
   ASSERT_EQ(source_->start(), "");
   const std::uint64_t before = monotonic();
-  const std::uint64_t said = cupti_.timestamp();
+  const std::uint64_t said = cupti_.seen().timestamp;
   EXPECT_GE(said, before);
   EXPECT_LE(said, monotonic());
 }
@@ -155,7 +166,7 @@ TEST_P(CuptiSource, CollectingForcesAFlushOnlyForAll) {
   ASSERT_EQ(source_->start(), "");
   collect();
   collect_all();
-  EXPECT_THAT(cupti_.flushes(), ElementsAre(0U, cupti::kFlushForced));
+  EXPECT_THAT(cupti_.seen().flushes, ElementsAre(0U, cupti::kFlushForced));
 }
 
 TEST_P(CuptiSource, RecordsOfManyBuffersComeWholeAndInOrder) {
@@ -221,12 +232,12 @@ TEST_P(CuptiSource, WhatTheThreadStartsBelongsToTheBatchThatItNamed) {
   ASSERT_EQ(source_->start(), "");
   push_external(41, 6);
   push_external(42, 7);
-  ASSERT_THAT(cupti_.external(),
+  ASSERT_THAT(cupti_.seen().external,
               ElementsAre(cupti::make_external(41, 6), cupti::make_external(42, 7)));
-  const std::uint64_t id = cupti_.external().back();
+  const std::uint64_t id = cupti_.seen().external.back();
   pop_external();
   pop_external();
-  EXPECT_THAT(cupti_.external(), IsEmpty());
+  EXPECT_THAT(cupti_.seen().external, IsEmpty());
   ASSERT_TRUE(cupti_.emit(bytes_of(testing::external(8, id))));
   ASSERT_TRUE(emit_kernel(8));
   collect();
@@ -235,7 +246,7 @@ TEST_P(CuptiSource, WhatTheThreadStartsBelongsToTheBatchThatItNamed) {
   EXPECT_EQ(kernels()[0].site, 7U);
   source_->stop();
   push_external(1, 1);  // after it: the same
-  EXPECT_THAT(cupti_.external(), IsEmpty());
+  EXPECT_THAT(cupti_.seen().external, IsEmpty());
 }
 
 TEST_P(CuptiSource, WhatAThreadNamedBeforeARecordingEndedIsNotLeftToTheNext) {
@@ -247,12 +258,12 @@ TEST_P(CuptiSource, WhatAThreadNamedBeforeARecordingEndedIsNotLeftToTheNext) {
   collect_all();
   pop_external();
   ASSERT_EQ(source_->start(), "");
-  EXPECT_THAT(cupti_.external(), IsEmpty());
+  EXPECT_THAT(cupti_.seen().external, IsEmpty());
   push_external(43, 8);
-  EXPECT_THAT(cupti_.external(), ElementsAre(cupti::make_external(43, 8)));
+  EXPECT_THAT(cupti_.seen().external, ElementsAre(cupti::make_external(43, 8)));
   pop_external();
   pop_external();  // one too many takes nobody else's
-  EXPECT_THAT(cupti_.external(), IsEmpty());
+  EXPECT_THAT(cupti_.seen().external, IsEmpty());
 }
 
 TEST_P(CuptiSource, RecordsDeliveredAfterStopAreCollectedAtTheEnd) {
@@ -262,7 +273,7 @@ TEST_P(CuptiSource, RecordsDeliveredAfterStopAreCollectedAtTheEnd) {
   cupti_.deliver();
   collect_all();
   EXPECT_THAT(kernels(), SizeIs(1));
-  EXPECT_FALSE(cupti_.held()) << "another profiler can have it now";
+  EXPECT_FALSE(cupti_.seen().held) << "another profiler can have it now";
 }
 
 TEST_P(CuptiSource, ItIsGivenBackAlsoWhereEverythingIsCollectedBeforeStop) {
@@ -271,7 +282,7 @@ TEST_P(CuptiSource, ItIsGivenBackAlsoWhereEverythingIsCollectedBeforeStop) {
   collect_all();
   source_->stop();
   EXPECT_THAT(kernels(), SizeIs(1));
-  EXPECT_FALSE(cupti_.held());
+  EXPECT_FALSE(cupti_.seen().held);
 }
 
 TEST_P(CuptiSource, BuffersThatComeAfterTheEndHarmNobody) {
@@ -371,8 +382,8 @@ TEST_P(CuptiSource, WhereFunctionsCannotBeChosenAllOfTheRuntimeAreRecorded) {
   cupti_.answer("cuptiActivityEnableRuntimeApi" + suffix, 1);
   cupti_.answer("cuptiActivityEnableDriverApi" + suffix, 1);
   ASSERT_EQ(source_->start(), "");
-  EXPECT_THAT(cupti_.enabled(), Contains(Kind::kRuntime));
-  EXPECT_THAT(cupti_.enabled(), Not(Contains(Kind::kDriver)));
+  EXPECT_THAT(cupti_.seen().enabled, Contains(Kind::kRuntime));
+  EXPECT_THAT(cupti_.seen().enabled, Not(Contains(Kind::kDriver)));
 }
 
 TEST_P(CuptiSource, BuffersThatAnotherThreadDeliversDuringStopAreKeptOrDropped) {
@@ -419,25 +430,18 @@ TEST_P(CuptiSource, ThreadsNameTheirBatchesWhileARecordingEnds) {
 /// A function of CUPTI fails: one line says so if no recording works without it.
 void expect_one_line_or_none(Generation generation, const std::string& function, bool needed) {
   SCOPED_TRACE(function);
-  StandinCupti& cupti = open_standin(path_of(generation));
-  cupti.reset();
-  cupti.answer(function, cupti::kUnknownError);
-  {
-    testing::NamingSink sink;
-    std::vector<TimelineRecord> records;
-    const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", path_of(generation)}}));
-    const std::string line = source->start();
-    EXPECT_EQ(!line.empty(), needed) << line;
-    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
-    EXPECT_EQ(line.find("(999)") != std::string::npos, needed) << line;
-    push_external(1, 2);
-    static_cast<void>(cupti.emit(bytes_of(testing::kernel(1, 10, 20))));
-    source->collect(ActivitySource::Collect::kReady, sink, records);
-    pop_external();
-    source->stop();
-    source->collect(ActivitySource::Collect::kAll, sink, records);
-  }
-  EXPECT_THAT(cupti.misuse(), IsEmpty());
+  OverStandin over(path_of(generation));
+  over.cupti_.answer(function, cupti::kUnknownError);
+  const std::string line = over.source_->start();
+  EXPECT_EQ(!line.empty(), needed) << line;
+  EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  EXPECT_EQ(line.find("(999)") != std::string::npos, needed) << line;
+  push_external(1, 2);
+  static_cast<void>(over.emit_kernel(1));
+  over.collect();
+  pop_external();
+  over.source_->stop();
+  over.collect_all();
 }
 
 TEST(CuptiSourceOfEach, FunctionThatFailsCostsALineOrNothing) {
@@ -466,54 +470,37 @@ TEST(CuptiSourceOfEach, FunctionThatFailsCostsALineOrNothing) {
 }
 
 TEST(CuptiSourceNewer, WhereSeveralSubscribersAreRefusedTheOlderGenerationIsUsedAlone) {
-  StandinCupti& cupti = open_standin(WEIR_STANDIN_NEWER);
-  cupti.reset();
-  cupti.answer("cuptiSubscribe_v2(multiple)", 1);
-  {
-    testing::NamingSink sink;
-    std::vector<TimelineRecord> records;
-    const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", WEIR_STANDIN_NEWER}}));
-    ASSERT_EQ(source->start(), "");
-    EXPECT_EQ(cupti.generation(), Generation::kOlder);
-    ASSERT_TRUE(cupti.emit(bytes_of(testing::kernel(1, 10, 20))));
-    source->collect(ActivitySource::Collect::kAll, sink, records);
-    EXPECT_THAT(of_kind(records, TimelineKind::kKernel), SizeIs(1));
-  }
-  EXPECT_THAT(cupti.misuse(), IsEmpty());
+  OverStandin over(WEIR_STANDIN_NEWER);
+  over.cupti_.answer("cuptiSubscribe_v2(multiple)", 1);
+  ASSERT_EQ(over.source_->start(), "");
+  EXPECT_EQ(over.cupti_.seen().generation, Generation::kOlder);
+  ASSERT_TRUE(over.emit_kernel(1));
+  over.collect_all();
+  EXPECT_THAT(over.kernels(), SizeIs(1));
 }
 
 TEST(CuptiSourceNewer, TheGenerationOfTheFirstRecordingIsThatOfTheOthers) {
-  StandinCupti& cupti = open_standin(WEIR_STANDIN_NEWER);
   for (const Generation first : {Generation::kOlder, Generation::kNewer}) {
-    cupti.reset();
     const cupti::Result refused = 1;
     const bool older = first == Generation::kOlder;
-    const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", WEIR_STANDIN_NEWER}}));
-    testing::NamingSink sink;
-    std::vector<TimelineRecord> records;
-    const auto end = [&] {
-      source->stop();
-      source->collect(ActivitySource::Collect::kAll, sink, records);
+    OverStandin over(WEIR_STANDIN_NEWER);
+    const auto expect_start = [&](cupti::Result multiple, bool works) {
+      over.cupti_.answer("cuptiSubscribe_v2(multiple)", multiple);
+      EXPECT_EQ(over.source_->start().empty(), works);
+      EXPECT_EQ(over.cupti_.seen().generation, first);
+      over.source_->stop();
+      over.collect_all();
     };
-    cupti.answer("cuptiSubscribe_v2(multiple)", older ? refused : 0);
-    ASSERT_EQ(source->start(), "");
-    ASSERT_EQ(cupti.generation(), first);
-    end();
-    cupti.answer("cuptiSubscribe_v2(multiple)", older ? 0 : refused);
-    EXPECT_EQ(source->start().empty(), older) << "the other one must not be used";
-    EXPECT_EQ(cupti.generation(), first);
-    end();
-    EXPECT_THAT(cupti.misuse(), IsEmpty());
+    expect_start(older ? refused : 0, true);
+    expect_start(older ? 0 : refused, older);  // the other one must not be used
   }
 }
 
 TEST(CuptiSourceNewer, WithNoDriverBothGenerationsAreTriedAndOneLineSaysSo) {
-  StandinCupti& cupti = open_standin(WEIR_STANDIN_NEWER);
-  cupti.reset();
-  cupti.answer("cuptiSubscribe_v2(multiple)", cupti::kUnknownError);
-  cupti.answer("cuptiSubscribe_v2", cupti::kUnknownError);
-  const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", WEIR_STANDIN_NEWER}}));
-  EXPECT_EQ(source->start(),
+  OverStandin over(WEIR_STANDIN_NEWER);
+  over.cupti_.answer("cuptiSubscribe_v2(multiple)", cupti::kUnknownError);
+  over.cupti_.answer("cuptiSubscribe_v2", cupti::kUnknownError);
+  EXPECT_EQ(over.source_->start(),
             "kernels and copies are not recorded: CUPTI says CUPTI_ERROR_UNKNOWN (999); is there a "
             "driver, and a GPU?");
 }
@@ -521,15 +508,13 @@ TEST(CuptiSourceNewer, WithNoDriverBothGenerationsAreTriedAndOneLineSaysSo) {
 // Without a driver every call of CUDA 13.2's ends the program: it overflows the stack at once.
 TEST(CuptiSourceBetween, WithoutADriverItIsAskedNothingAndOneLineSaysSo) {
   if (dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "left out: there is a driver";
-  StandinCupti& cupti = open_standin(WEIR_STANDIN_BETWEEN);
-  cupti.reset();
-  const auto source = make_cupti_source(environment_of({{"WEIR_CUPTI", WEIR_STANDIN_BETWEEN}}));
+  OverStandin over(WEIR_STANDIN_BETWEEN);
   for (int times = 0; times < 2; ++times) {
-    const std::string line = source->start();
+    const std::string line = over.source_->start();
     EXPECT_THAT(line, AllOf(HasSubstr(WEIR_STANDIN_BETWEEN), HasSubstr("driver")));
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   }
-  EXPECT_THAT(cupti.called(), IsEmpty());
+  EXPECT_THAT(over.cupti_.seen().called, IsEmpty());
 }
 
 TEST(CuptiSourceNone, AMissingLibraryIsOneLine) {

@@ -27,8 +27,6 @@ class StandinCupti {
   StandinCupti& operator=(const StandinCupti&) = delete;
   virtual ~StandinCupti() = default;
 
-  // Drives it.
-
   /// Restores the state after loading.
   virtual void reset() = 0;
   /// From now on `function` returns `result`; 0: it works.
@@ -40,20 +38,19 @@ class StandinCupti {
   /// Hands the buffers that have records to the subscriber, from the calling thread.
   virtual void deliver() = 0;
 
-  // Asks it.
-
-  [[nodiscard]] virtual std::vector<std::string> misuse() = 0;
-  [[nodiscard]] virtual std::vector<std::uint32_t> flushes() = 0;
-  [[nodiscard]] virtual std::vector<std::uint64_t>
-  external() = 0;  ///< ids that were pushed and not popped
-  [[nodiscard]] virtual std::set<Kind> enabled() = 0;
-  [[nodiscard]] virtual std::size_t enabled_calls() = 0;
-  [[nodiscard]] virtual std::uint64_t
-  timestamp() = 0;  ///< the time of the subscriber's clock; 0: it has none
-  [[nodiscard]] virtual bool held() = 0;
-  [[nodiscard]] virtual Generation generation() = 0;
-  /// The functions that were called.
-  [[nodiscard]] virtual std::set<std::string> called() = 0;
+  /// What a test asks it.
+  struct Seen {
+    std::vector<std::string> misuse;
+    std::vector<std::uint32_t> flushes;
+    std::vector<std::uint64_t> external;  ///< ids that were pushed and not popped
+    std::set<Kind> enabled;
+    std::size_t enabled_calls = 0;
+    std::uint64_t timestamp = 0;  ///< the time of the subscriber's clock; 0: it has none
+    bool held = false;
+    Generation generation = Generation::kNone;
+    std::set<std::string> called;  ///< functions
+  };
+  [[nodiscard]] virtual Seen seen() = 0;
 };
 
 }  // namespace weir::testing

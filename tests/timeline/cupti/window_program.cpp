@@ -28,7 +28,8 @@ StandinCupti* wait_for_records(const char* path) {
   using namespace std::chrono_literals;
   for (;;) {
     StandinCupti* const cupti = open_standin(path);
-    if (cupti != nullptr && cupti->enabled().contains(StandinCupti::Kind::kExternalCorrelation)) {
+    if (cupti != nullptr &&
+        cupti->seen().enabled.contains(StandinCupti::Kind::kExternalCorrelation)) {
       return cupti;
     }
     std::this_thread::sleep_for(5ms);

@@ -63,7 +63,7 @@ void launch(StandinCupti& cupti, std::uint32_t correlation) {
   constexpr std::uint64_t kLasts = 1000;
   const auto now =
       static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  for (const std::uint64_t id : cupti.external()) {
+  for (const std::uint64_t id : cupti.seen().external) {
     (void)cupti.emit(weir::testing::bytes_of(weir::testing::external(correlation, id)));
   }
   (void)cupti.emit(weir::testing::bytes_of(weir::testing::kernel(correlation, now, now + kLasts)));
@@ -80,7 +80,8 @@ int run_batches(StandinCupti* cupti) {
     weir_batch_end();
   }
   if (cupti == nullptr) return kAsItShould;
-  for (const std::string& rule : cupti->misuse()) std::fprintf(stderr, "CUPTI: %s\n", rule.c_str());
+  for (const std::string& rule : cupti->seen().misuse)
+    std::fprintf(stderr, "CUPTI: %s\n", rule.c_str());
   return kAsItShould;
 }
 

@@ -202,38 +202,35 @@ struct CommonCalls {
   Result (*subscribe2)(Subscriber*, Callback, void* user, SubscriberParams*) = nullptr;
 };
 
+/// Functions that both generations have. Those of the newer one take their subscriber first.
+template <typename... First>
+struct GenerationCalls {
+  Result (*get_attribute)(First..., Attribute, std::size_t*, void*) = nullptr;
+  Result (*set_attribute)(First..., Attribute, std::size_t*, void*) = nullptr;
+  Result (*enable_driver_call)(First..., std::uint32_t function, std::uint8_t) = nullptr;
+  Result (*enable_runtime_call)(First..., std::uint32_t function, std::uint8_t) = nullptr;
+  Result (*next_record)(First..., std::uint8_t*, std::size_t, std::uint8_t**) = nullptr;
+  Result (*dropped)(First..., Context, std::uint32_t stream, std::size_t*) = nullptr;
+  Result (*push_external)(First..., std::uint32_t kind, std::uint64_t id) = nullptr;
+  Result (*pop_external)(First..., std::uint32_t kind, std::uint64_t*) = nullptr;
+};
+
 /// Functions of the older generation: they apply to the process's one subscriber.
-struct OlderCalls {
+struct OlderCalls : GenerationCalls<> {
   Result (*subscribe)(Subscriber*, Callback, void* user) = nullptr;
-  Result (*get_attribute)(Attribute, std::size_t*, void*) = nullptr;
-  Result (*set_attribute)(Attribute, std::size_t*, void*) = nullptr;
   Result (*set_thread_id_type)(std::uint32_t) = nullptr;
   Result (*enable_allocation_source)(std::uint8_t) = nullptr;
   Result (*register_timestamp)(Timestamp) = nullptr;
   Result (*register_callbacks)(BufferRequested, BufferCompleted) = nullptr;
   Result (*enable)(Kind) = nullptr;
   Result (*disable)(Kind) = nullptr;
-  Result (*enable_driver_call)(std::uint32_t function, std::uint8_t) = nullptr;
-  Result (*enable_runtime_call)(std::uint32_t function, std::uint8_t) = nullptr;
-  Result (*next_record)(std::uint8_t*, std::size_t, std::uint8_t**) = nullptr;
-  Result (*dropped)(Context, std::uint32_t stream, std::size_t*) = nullptr;
-  Result (*push_external)(std::uint32_t kind, std::uint64_t id) = nullptr;
-  Result (*pop_external)(std::uint32_t kind, std::uint64_t*) = nullptr;
 };
 
-/// Functions of the newer generation: each takes its subscriber.
-struct NewerCalls {
-  Result (*get_attribute)(Subscriber, Attribute, std::size_t*, void*) = nullptr;
-  Result (*set_attribute)(Subscriber, Attribute, std::size_t*, void*) = nullptr;
+/// Functions of the newer generation.
+struct NewerCalls : GenerationCalls<Subscriber> {
   Result (*register_callbacks)(Subscriber, BufferRequested2, BufferCompleted2) = nullptr;
   Result (*enable)(Subscriber, Kind, void* config) = nullptr;
   Result (*disable)(Subscriber, Kind, void* config) = nullptr;
-  Result (*enable_driver_call)(Subscriber, std::uint32_t function, std::uint8_t) = nullptr;
-  Result (*enable_runtime_call)(Subscriber, std::uint32_t function, std::uint8_t) = nullptr;
-  Result (*next_record)(Subscriber, std::uint8_t*, std::size_t, std::uint8_t**) = nullptr;
-  Result (*dropped)(Subscriber, Context, std::uint32_t stream, std::size_t*) = nullptr;
-  Result (*push_external)(Subscriber, std::uint32_t kind, std::uint64_t id) = nullptr;
-  Result (*pop_external)(Subscriber, std::uint32_t kind, std::uint64_t*) = nullptr;
 };
 
 // The CUDA functions whose calls are recorded: those that start work, wait, or obtain memory. The

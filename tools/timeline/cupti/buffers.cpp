@@ -8,6 +8,11 @@
 
 namespace weir::timeline::cupti {
 
+ActivityBuffers& activity_buffers() {
+  static auto* const kAll = new ActivityBuffers;
+  return *kAll;
+}
+
 ActivityBuffers::~ActivityBuffers() {
   if (memory_ != nullptr) munmap(memory_, kCount * kBytes);
 }

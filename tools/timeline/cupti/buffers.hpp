@@ -67,4 +67,7 @@ class ActivityBuffers {
 };
 static_assert(ActivityBuffers::kCount == 64, "a bit for each in 64");
 
+/// The process's own. Never destroyed, because CUPTI may call from its own thread at any time.
+[[nodiscard]] ActivityBuffers& activity_buffers();
+
 }  // namespace weir::timeline::cupti

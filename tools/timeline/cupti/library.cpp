@@ -44,38 +44,35 @@ bool find_common(void* library, CommonCalls& calls) {
   return all;
 }
 
-bool find_older(void* library, OlderCalls& calls) {
-  find(library, "cuptiActivityGetAttribute", calls.get_attribute);
-  find(library, "cuptiActivitySetAttribute", calls.set_attribute);
-  find(library, "cuptiSetThreadIdType", calls.set_thread_id_type);
-  find(library, "cuptiActivityEnableAllocationSource", calls.enable_allocation_source);
-  find(library, "cuptiActivityRegisterTimestampCallback", calls.register_timestamp);
-  find(library, "cuptiActivityEnableDriverApi", calls.enable_driver_call);
-  find(library, "cuptiActivityEnableRuntimeApi", calls.enable_runtime_call);
-  find(library, "cuptiActivityGetNumDroppedRecords", calls.dropped);
-  find(library, "cuptiActivityPushExternalCorrelationId", calls.push_external);
-  find(library, "cuptiActivityPopExternalCorrelationId", calls.pop_external);
-  bool all = find(library, "cuptiSubscribe", calls.subscribe);
-  all &= find(library, "cuptiActivityRegisterCallbacks", calls.register_callbacks);
-  all &= find(library, "cuptiActivityEnable", calls.enable);
-  all &= find(library, "cuptiActivityDisable", calls.disable);
-  all &= find(library, "cuptiActivityGetNextRecord", calls.next_record);
+/// Looks up what both generations have, and what a recording requires of it.
+template <typename Calls>
+bool find_generation(void* library, const std::string& suffix, Calls& calls) {
+  const auto look_up = [&](const char* name, auto& function) {
+    return find(library, (name + suffix).c_str(), function);
+  };
+  look_up("cuptiActivityGetAttribute", calls.get_attribute);
+  look_up("cuptiActivitySetAttribute", calls.set_attribute);
+  look_up("cuptiActivityEnableDriverApi", calls.enable_driver_call);
+  look_up("cuptiActivityEnableRuntimeApi", calls.enable_runtime_call);
+  look_up("cuptiActivityGetNumDroppedRecords", calls.dropped);
+  look_up("cuptiActivityPushExternalCorrelationId", calls.push_external);
+  look_up("cuptiActivityPopExternalCorrelationId", calls.pop_external);
+  bool all = look_up("cuptiActivityRegisterCallbacks", calls.register_callbacks);
+  all &= look_up("cuptiActivityEnable", calls.enable);
+  all &= look_up("cuptiActivityDisable", calls.disable);
+  all &= look_up("cuptiActivityGetNextRecord", calls.next_record);
   return all;
 }
 
+bool find_older(void* library, OlderCalls& calls) {
+  find(library, "cuptiSetThreadIdType", calls.set_thread_id_type);
+  find(library, "cuptiActivityEnableAllocationSource", calls.enable_allocation_source);
+  find(library, "cuptiActivityRegisterTimestampCallback", calls.register_timestamp);
+  return find(library, "cuptiSubscribe", calls.subscribe) && find_generation(library, "", calls);
+}
+
 bool find_newer(void* library, NewerCalls& calls) {
-  find(library, "cuptiActivityGetAttribute_v2", calls.get_attribute);
-  find(library, "cuptiActivityEnableDriverApi_v2", calls.enable_driver_call);
-  find(library, "cuptiActivityEnableRuntimeApi_v2", calls.enable_runtime_call);
-  find(library, "cuptiActivityGetNumDroppedRecords_v2", calls.dropped);
-  find(library, "cuptiActivityPushExternalCorrelationId_v2", calls.push_external);
-  find(library, "cuptiActivityPopExternalCorrelationId_v2", calls.pop_external);
-  bool all = find(library, "cuptiActivitySetAttribute_v2", calls.set_attribute);
-  all &= find(library, "cuptiActivityRegisterCallbacks_v2", calls.register_callbacks);
-  all &= find(library, "cuptiActivityEnable_v2", calls.enable);
-  all &= find(library, "cuptiActivityDisable_v2", calls.disable);
-  all &= find(library, "cuptiActivityGetNextRecord_v2", calls.next_record);
-  return all;
+  return find_generation(library, "_v2", calls) && calls.set_attribute != nullptr;
 }
 
 /// Detects CUPTI 13.2, which has the first newer functions but lacks some. If it cannot start

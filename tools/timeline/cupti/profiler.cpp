@@ -1,7 +1,9 @@
 #include "tools/timeline/cupti/profiler.hpp"
 
 #include <array>
-#include <atomic>
+#include <span>
+
+#include "tools/timeline/cupti/buffers.hpp"
 
 namespace weir::timeline::cupti {
 namespace {
@@ -9,35 +11,23 @@ namespace {
 constexpr Result kNotThere = -1;  // this CUPTI lacks the function
 constexpr const char* kName = "Weir";
 
-// A global, because CUPTI passes no user pointer to its buffer callbacks.
-constinit std::atomic<const BufferCalls*> buffer_calls{nullptr};
-
+// CUPTI passes no user pointer to these.
 void requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
+  const std::span<std::uint8_t> taken = activity_buffers().take();
+  *buffer = taken.data();
+  *size = taken.size();
   *most = 0;  // no limit: as many records as fit
-  *buffer = nullptr;
-  *size = 0;
-  if (const auto* const calls = buffer_calls.load(std::memory_order_acquire); calls != nullptr) {
-    calls->requested(buffer, size);
-  }
-}
-void completed(std::uint8_t* buffer, std::size_t valid) {
-  if (const auto* const calls = buffer_calls.load(std::memory_order_acquire); calls != nullptr) {
-    calls->completed(buffer, valid);
-  }
-}
-void requested_older(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
-  requested(buffer, size, most);
-}
-void completed_older(Context /*context*/, std::uint32_t /*stream*/, std::uint8_t* buffer,
-                     std::size_t /*size*/, std::size_t valid) {
-  completed(buffer, valid);
 }
 void requested_newer(std::uint8_t** buffer, std::size_t* size, std::size_t* most, void* /*info*/) {
   requested(buffer, size, most);
 }
+void completed(Context /*context*/, std::uint32_t /*stream*/, std::uint8_t* buffer,
+               std::size_t /*size*/, std::size_t valid) {
+  activity_buffers().complete(buffer, valid);
+}
 void completed_newer(std::uint8_t* buffer, std::size_t /*size*/, std::size_t valid,
                      void* /*info*/) {
-  completed(buffer, valid);
+  activity_buffers().complete(buffer, valid);
 }
 
 // Never called, because no callback is enabled. A subscriber is needed to hold CUPTI.
@@ -58,169 +48,122 @@ Result subscribe_with(const CommonCalls& calls, std::size_t size, Subscriber& su
   return result;
 }
 
-class OlderProfiler final : public Profiler {
- public:
-  using Profiler::Profiler;
-
-  Result subscribe(std::string& holder) override {
-    if (library_.common.subscribe2 != nullptr) {
-      return subscribe_with(library_.common, kOlderSubscriberParams, subscriber_, holder);
-    }
-    return calls().subscribe(&subscriber_, ignore, nullptr);
-  }
-  Result set_zeroed_buffers() override {
-    if (calls().set_attribute == nullptr) return kNotThere;
-    std::uint8_t on = 1;
-    std::size_t size = sizeof on;
-    return calls().set_attribute(Attribute::kZeroedBuffer, &size, &on);
-  }
-  Result set_system_thread_ids() override {
-    if (calls().set_thread_id_type == nullptr) return kNotThere;
-    return calls().set_thread_id_type(kSystemThreadIds);
-  }
-  Result set_allocation_source() override {
-    if (calls().enable_allocation_source == nullptr) return kNotThere;
-    return calls().enable_allocation_source(1);
-  }
-  Result set_timestamp(Timestamp now) override {
-    if (calls().register_timestamp == nullptr) return kNotThere;
-    return calls().register_timestamp(now);
-  }
-  Result register_buffers(const BufferCalls& buffers) override {
-    buffer_calls.store(&buffers, std::memory_order_release);
-    return calls().register_callbacks(requested_older, completed_older);
-  }
-  Result enable(Kind kind) override { return calls().enable(kind); }
-  Result enable_call(Kind kind, std::uint32_t function) override {
-    return switch_call(kind, function, 1);
-  }
-  bool next_record(std::uint8_t* buffer, std::size_t valid, std::uint8_t*& record) override {
-    return calls().next_record(buffer, valid, &record) == kSuccess;
-  }
-  std::uint64_t take_dropped() override {
-    std::size_t dropped = 0;
-    if (calls().dropped == nullptr) return 0;
-    return calls().dropped(nullptr, 0, &dropped) == kSuccess ? dropped : 0;
-  }
-  std::uint64_t device_bytes() override {
-    return read(Attribute::kDeviceBufferSize) * read(Attribute::kDeviceBufferPreallocate);
-  }
-  void push_external(std::uint64_t id) override {
-    if (calls().push_external != nullptr) calls().push_external(kExternalCustom0, id);
-  }
-  void pop_external() override {
-    std::uint64_t last = 0;
-    if (calls().pop_external != nullptr) calls().pop_external(kExternalCustom0, &last);
-  }
-  void disable(Kind kind) override { calls().disable(kind); }
-  void disable_call(Kind kind, std::uint32_t function) override { switch_call(kind, function, 0); }
-  void unsubscribe() override { library_.common.unsubscribe(subscriber_); }
-
- private:
-  [[nodiscard]] const OlderCalls& calls() const { return library_.older; }
-  Result switch_call(Kind kind, std::uint32_t function, std::uint8_t on) const {
-    const auto call =
-        kind == Kind::kDriver ? calls().enable_driver_call : calls().enable_runtime_call;
-    return call == nullptr ? kNotThere : call(function, on);
-  }
-  [[nodiscard]] std::uint64_t read(Attribute attribute) const {
-    std::size_t value = 0;
-    std::size_t size = sizeof value;
-    if (calls().get_attribute == nullptr) return 0;
-    return calls().get_attribute(attribute, &size, &value) == kSuccess ? value : 0;
-  }
-
-  Subscriber subscriber_ = nullptr;
-};
-
-class NewerProfiler final : public Profiler {
- public:
-  using Profiler::Profiler;
-
-  Result subscribe(std::string& holder) override {
-    Subscriber subscriber = nullptr;
-    const Result result =
-        subscribe_with(library_.common, sizeof(SubscriberParams), subscriber, holder);
-    subscriber_.store(subscriber, std::memory_order_release);
-    return result;
-  }
-  Result set_zeroed_buffers() override {
-    std::uint8_t on = 1;
-    return set(Attribute::kZeroedBuffer, on);
-  }
-  Result set_system_thread_ids() override {
-    std::uint32_t type = kSystemThreadIds;
-    return set(Attribute::kThreadIdType, type);
-  }
-  Result set_allocation_source() override {
-    std::uint8_t on = 1;
-    return set(Attribute::kAllocationSource, on);
-  }
-  Result set_timestamp(Timestamp now) override { return set(Attribute::kTimestampCallback, now); }
-  Result register_buffers(const BufferCalls& buffers) override {
-    buffer_calls.store(&buffers, std::memory_order_release);
-    return calls().register_callbacks(subscriber(), requested_newer, completed_newer);
-  }
-  Result enable(Kind kind) override { return calls().enable(subscriber(), kind, nullptr); }
-  Result enable_call(Kind kind, std::uint32_t function) override {
-    return switch_call(kind, function, 1);
-  }
-  bool next_record(std::uint8_t* buffer, std::size_t valid, std::uint8_t*& record) override {
-    return calls().next_record(subscriber(), buffer, valid, &record) == kSuccess;
-  }
-  std::uint64_t take_dropped() override {
-    std::size_t dropped = 0;
-    if (calls().dropped == nullptr) return 0;
-    return calls().dropped(subscriber(), nullptr, 0, &dropped) == kSuccess ? dropped : 0;
-  }
-  std::uint64_t device_bytes() override {
-    return read(Attribute::kDeviceBufferSize) * read(Attribute::kDeviceBufferPreallocate);
-  }
-  // The ids belong to the subscriber and disappear with it.
-  void push_external(std::uint64_t id) override {
-    Subscriber const mine = subscriber();
-    if (calls().push_external == nullptr || mine == nullptr) return;
-    calls().push_external(mine, kExternalCustom0, id);
-  }
-  void pop_external() override {
-    std::uint64_t last = 0;
-    Subscriber const mine = subscriber();
-    if (calls().pop_external == nullptr || mine == nullptr) return;
-    calls().pop_external(mine, kExternalCustom0, &last);
-  }
-  void disable(Kind kind) override { calls().disable(subscriber(), kind, nullptr); }
-  void disable_call(Kind kind, std::uint32_t function) override { switch_call(kind, function, 0); }
-  void unsubscribe() override {
-    library_.common.unsubscribe(subscriber_.exchange(nullptr, std::memory_order_acq_rel));
-  }
-
- private:
-  [[nodiscard]] const NewerCalls& calls() const { return library_.newer; }
-  [[nodiscard]] Subscriber subscriber() const {
-    return subscriber_.load(std::memory_order_acquire);
-  }
-  template <typename T>
-  Result set(Attribute attribute, T& value) {
-    std::size_t size = sizeof value;
-    return calls().set_attribute(subscriber(), attribute, &size, &value);
-  }
-  Result switch_call(Kind kind, std::uint32_t function, std::uint8_t on) const {
-    const auto call =
-        kind == Kind::kDriver ? calls().enable_driver_call : calls().enable_runtime_call;
-    return call == nullptr ? kNotThere : call(subscriber(), function, on);
-  }
-  [[nodiscard]] std::uint64_t read(Attribute attribute) const {
-    std::size_t value = 0;
-    std::size_t size = sizeof value;
-    if (calls().get_attribute == nullptr) return 0;
-    const Result result = calls().get_attribute(subscriber(), attribute, &size, &value);
-    return result == kSuccess ? value : 0;
-  }
-
-  std::atomic<Subscriber> subscriber_{nullptr};
-};
+template <typename Function, typename... Arguments>
+Result call_if_there(Function function, Arguments... arguments) {
+  return function == nullptr ? kNotThere : function(arguments...);
+}
 
 }  // namespace
+
+/// Calls a function of this generation, if this CUPTI has it.
+template <typename Older, typename Newer, typename... Arguments>
+Result Profiler::call(Older older, Newer newer, Arguments... arguments) const {
+  if (!is_newer_) return call_if_there(library_.older.*older, arguments...);
+  // External ids belong to the subscriber and disappear with it.
+  Subscriber const mine = subscriber_.load(std::memory_order_acquire);
+  return mine == nullptr ? kNotThere : call_if_there(library_.newer.*newer, mine, arguments...);
+}
+
+template <typename Value>
+Result Profiler::set(Attribute attribute, Value value) const {
+  std::size_t size = sizeof value;
+  return call(&OlderCalls::set_attribute, &NewerCalls::set_attribute, attribute, &size, &value);
+}
+
+std::uint64_t Profiler::read(Attribute attribute) const {
+  std::size_t value = 0;
+  std::size_t size = sizeof value;
+  const Result result =
+      call(&OlderCalls::get_attribute, &NewerCalls::get_attribute, attribute, &size, &value);
+  return result == kSuccess ? value : 0;
+}
+
+Result Profiler::switch_call(Kind kind, std::uint32_t function, std::uint8_t on) const {
+  if (kind == Kind::kDriver) {
+    return call(&OlderCalls::enable_driver_call, &NewerCalls::enable_driver_call, function, on);
+  }
+  return call(&OlderCalls::enable_runtime_call, &NewerCalls::enable_runtime_call, function, on);
+}
+
+Result Profiler::subscribe(std::string& holder) {
+  Subscriber mine = nullptr;
+  const std::size_t size = is_newer_ ? sizeof(SubscriberParams) : kOlderSubscriberParams;
+  const Result result = library_.common.subscribe2 != nullptr
+                            ? subscribe_with(library_.common, size, mine, holder)
+                            : library_.older.subscribe(&mine, ignore, nullptr);
+  subscriber_.store(mine, std::memory_order_release);
+  return result;
+}
+
+Result Profiler::set_zeroed_buffers() { return set(Attribute::kZeroedBuffer, std::uint8_t{1}); }
+
+Result Profiler::set_system_thread_ids() {
+  if (is_newer_) return set(Attribute::kThreadIdType, kSystemThreadIds);
+  return call_if_there(library_.older.set_thread_id_type, kSystemThreadIds);
+}
+
+Result Profiler::set_allocation_source() {
+  if (is_newer_) return set(Attribute::kAllocationSource, std::uint8_t{1});
+  return call_if_there(library_.older.enable_allocation_source, std::uint8_t{1});
+}
+
+Result Profiler::set_timestamp(Timestamp now) {
+  if (is_newer_) return set(Attribute::kTimestampCallback, now);
+  return call_if_there(library_.older.register_timestamp, now);
+}
+
+Result Profiler::register_buffers() {
+  if (!is_newer_) return library_.older.register_callbacks(requested, completed);
+  return library_.newer.register_callbacks(subscriber_.load(), requested_newer, completed_newer);
+}
+
+Result Profiler::enable(Kind kind) {
+  if (!is_newer_) return library_.older.enable(kind);
+  return library_.newer.enable(subscriber_.load(), kind, nullptr);
+}
+
+Result Profiler::enable_call(Kind kind, std::uint32_t function) {
+  return switch_call(kind, function, 1);
+}
+
+bool Profiler::next_record(std::uint8_t* buffer, std::size_t valid, std::uint8_t*& record) {
+  return call(&OlderCalls::next_record, &NewerCalls::next_record, buffer, valid, &record) ==
+         kSuccess;
+}
+
+std::uint64_t Profiler::take_dropped() {
+  std::size_t dropped = 0;
+  const Result result =
+      call(&OlderCalls::dropped, &NewerCalls::dropped, nullptr, std::uint32_t{0}, &dropped);
+  return result == kSuccess ? dropped : 0;
+}
+
+std::uint64_t Profiler::device_bytes() {
+  return read(Attribute::kDeviceBufferSize) * read(Attribute::kDeviceBufferPreallocate);
+}
+
+void Profiler::push_external(std::uint64_t id) {
+  (void)call(&OlderCalls::push_external, &NewerCalls::push_external, kExternalCustom0, id);
+}
+
+void Profiler::pop_external() {
+  std::uint64_t last = 0;
+  (void)call(&OlderCalls::pop_external, &NewerCalls::pop_external, kExternalCustom0, &last);
+}
+
+void Profiler::disable(Kind kind) {
+  if (is_newer_) {
+    library_.newer.disable(subscriber_.load(), kind, nullptr);
+  } else {
+    library_.older.disable(kind);
+  }
+}
+
+void Profiler::disable_call(Kind kind, std::uint32_t function) { switch_call(kind, function, 0); }
+
+void Profiler::unsubscribe() {
+  library_.common.unsubscribe(subscriber_.exchange(nullptr, std::memory_order_acq_rel));
+}
 
 Result Profiler::flush(Flush what) {
   return library_.common.flush_all(what == Flush::kForced ? kFlushForced : 0);
@@ -244,13 +187,6 @@ const char* Profiler::function_name(Kind kind, std::uint32_t function) const {
     return nullptr;
   }
   return name;
-}
-
-std::unique_ptr<Profiler> make_newer_profiler(const Library& library) {
-  return std::make_unique<NewerProfiler>(library);
-}
-std::unique_ptr<Profiler> make_older_profiler(const Library& library) {
-  return std::make_unique<OlderProfiler>(library);
 }
 
 }  // namespace weir::timeline::cupti

@@ -47,24 +47,10 @@ std::uint64_t read_clock(clockid_t clock) noexcept {
 std::uint64_t monotonic_now() noexcept { return read_clock(CLOCK_MONOTONIC); }
 
 // Never destroyed, like everything below, because CUPTI may call from its own thread at any time.
-cupti::ActivityBuffers& buffers() {
-  static auto* const kAll = new cupti::ActivityBuffers;
-  return *kAll;
-}
 constinit std::atomic<bool> a_source_gathers{false};
 constinit std::atomic<Profiler*> external_profiler{nullptr};  // the profiler that is gathering
 constinit std::atomic<Profiler*> last_profiler{nullptr};      // the last profiler that gathered
 constinit thread_local std::uint32_t externals_pushed = 0;  // pushed by this thread and not popped
-
-void buffer_requested(std::uint8_t** buffer, std::size_t* size) {
-  const std::span<std::uint8_t> taken = buffers().take();
-  *buffer = taken.data();
-  *size = taken.size();
-}
-void buffer_completed(std::uint8_t* buffer, std::size_t valid) {
-  buffers().complete(buffer, valid);
-}
-constexpr cupti::BufferCalls kBufferCalls{buffer_requested, buffer_completed};
 
 /// Passes each thread's batch and call site to CUPTI.
 class ExternalMarker final : public TimelineMarker {
@@ -93,8 +79,10 @@ Opened* open(const Environment& environment, std::string& why) {
   opened->library =
       cupti::open_library(cupti::cupti_places(environment, cupti::loaded_runtimes()), why);
   if (opened->library == nullptr) return nullptr;
-  if (opened->library->has_newer) opened->newer = make_newer_profiler(*opened->library);
-  if (opened->library->has_older) opened->older = make_older_profiler(*opened->library);
+  const cupti::Library& library = *opened->library;
+  using Generation = Profiler::Generation;
+  if (library.has_newer) opened->newer = std::make_unique<Profiler>(library, Generation::kNewer);
+  if (library.has_older) opened->older = std::make_unique<Profiler>(library, Generation::kOlder);
   return kKept->emplace_back(std::move(opened)).get();
 }
 
@@ -177,7 +165,7 @@ std::string CuptiSource::attach() {
   std::string why;
   if (opened_ == nullptr) opened_ = open(environment_, why);
   if (opened_ == nullptr) return why;
-  if (!buffers().reserve()) return "there are no addresses for CUPTI's records";
+  if (!cupti::activity_buffers().reserve()) return "there are no addresses for CUPTI's records";
   if (a_source_gathers.exchange(true)) return "another recording of this process holds CUPTI";
   if (!subscribe(why)) {
     a_source_gathers = false;
@@ -186,7 +174,7 @@ std::string CuptiSource::attach() {
   drop_late_buffers();
   parser_.forget_origins();
   set_up();
-  const Result result = profiler_->register_buffers(kBufferCalls);
+  const Result result = profiler_->register_buffers();
   if (result != cupti::kSuccess) return "CUPTI takes no buffers: " + profiler_->describe(result);
   return {};
 }
@@ -216,10 +204,10 @@ bool CuptiSource::subscribe(std::string& why) {
 /// Drops buffers that arrived after the last recording released CUPTI. Only that subscriber could
 /// read them.
 void CuptiSource::drop_late_buffers() {
-  buffers().collect(filled_);
+  cupti::activity_buffers().collect(filled_);
   for (const auto& buffer : filled_) {
     if (buffer.valid != 0) ++dropped_;  // at least one record
-    buffers().give_back(buffer);
+    cupti::activity_buffers().give_back(buffer);
   }
   filled_.clear();
 }
@@ -324,7 +312,7 @@ void CuptiSource::collect(Collect what, TimelineSink& sink,
   } catch (const std::bad_alloc&) {
     ++dropped_;
   }
-  for (const auto& buffer : filled_) buffers().give_back(buffer);
+  for (const auto& buffer : filled_) cupti::activity_buffers().give_back(buffer);
   filled_.clear();
   collected_all_ = what == Collect::kAll;
   if (collected_all_ && !running_) detach();
@@ -335,7 +323,7 @@ void CuptiSource::read_buffers(TimelineSink& sink, std::vector<TimelineRecord>& 
     parser_.set_offset(static_cast<std::int64_t>(monotonic_now() - read_clock(CLOCK_REALTIME)));
   }
   filled_.reserve(cupti::ActivityBuffers::kCount);
-  buffers().collect(filled_);
+  cupti::activity_buffers().collect(filled_);
   for (const auto& buffer : filled_) read_buffer(buffer, sink, records);
 }
 
