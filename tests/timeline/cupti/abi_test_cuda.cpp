@@ -19,42 +19,36 @@ namespace {
   static_assert(offsetof(ours, field) == offsetof(theirs, name) && \
                 sizeof(ours::field) == sizeof(theirs::name))
 
+// What all work of a stream has.
+#define SAME_WORK(ours, theirs)           \
+  SAME(ours, kind, theirs, kind);         \
+  SAME(ours, start, theirs, start);       \
+  SAME(ours, end, theirs, end);           \
+  SAME(ours, device, theirs, deviceId);   \
+  SAME(ours, context, theirs, contextId); \
+  SAME(ours, stream, theirs, streamId);   \
+  SAME(ours, correlation, theirs, correlationId)
+
 // The newest and the oldest that these headers call by their own names.
-#define SAME_KERNEL(theirs)                               \
-  SAME(KernelRecord, kind, theirs, kind);                 \
-  SAME(KernelRecord, start, theirs, start);               \
-  SAME(KernelRecord, end, theirs, end);                   \
-  SAME(KernelRecord, device, theirs, deviceId);           \
-  SAME(KernelRecord, context, theirs, contextId);         \
-  SAME(KernelRecord, stream, theirs, streamId);           \
-  SAME(KernelRecord, correlation, theirs, correlationId); \
+#define SAME_KERNEL(theirs)        \
+  SAME_WORK(KernelRecord, theirs); \
   SAME(KernelRecord, name, theirs, name)
 SAME_KERNEL(CUpti_ActivityKernel10);
 SAME_KERNEL(CUpti_ActivityKernel9);
 SAME_KERNEL(CUpti_ActivityKernel5);
 
 #define SAME_COPY(ours, theirs)            \
+  SAME_WORK(ours, theirs);                 \
   SAME(ours, copy_kind, theirs, copyKind); \
-  SAME(ours, bytes, theirs, bytes);        \
-  SAME(ours, start, theirs, start);        \
-  SAME(ours, end, theirs, end);            \
-  SAME(ours, device, theirs, deviceId);    \
-  SAME(ours, context, theirs, contextId);  \
-  SAME(ours, stream, theirs, streamId);    \
-  SAME(ours, correlation, theirs, correlationId)
+  SAME(ours, bytes, theirs, bytes)
 SAME_COPY(CopyRecord, CUpti_ActivityMemcpy6);
 SAME_COPY(CopyRecord, CUpti_ActivityMemcpy4);
 SAME_COPY(PeerCopyRecord, CUpti_ActivityMemcpyPtoP4);
 SAME_COPY(PeerCopyRecord, CUpti_ActivityMemcpyPtoP3);
 
-#define SAME_SET(theirs)                       \
-  SAME(SetRecord, bytes, theirs, bytes);       \
-  SAME(SetRecord, start, theirs, start);       \
-  SAME(SetRecord, end, theirs, end);           \
-  SAME(SetRecord, device, theirs, deviceId);   \
-  SAME(SetRecord, context, theirs, contextId); \
-  SAME(SetRecord, stream, theirs, streamId);   \
-  SAME(SetRecord, correlation, theirs, correlationId)
+#define SAME_SET(theirs)        \
+  SAME_WORK(SetRecord, theirs); \
+  SAME(SetRecord, bytes, theirs, bytes)
 SAME_SET(CUpti_ActivityMemset4);
 SAME_SET(CUpti_ActivityMemset3);
 
