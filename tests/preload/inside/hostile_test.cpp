@@ -9,7 +9,7 @@ namespace {
 
 /// With so few blocking streams the legacy stream often works while no blocking stream does. Only
 /// then does a fence need an event on the legacy stream itself
-/// (tools/preload/context/legacy_event.hpp).
+/// (tools/preload/context/fence_due.hpp).
 Mix mostly_non_blocking(PerThread per_thread) {
   return {
       .per_thread = per_thread, .threads = 4, .streams = 6, .per_blocking = 4, .per_default = 4};

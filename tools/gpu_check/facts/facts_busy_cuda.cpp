@@ -124,7 +124,7 @@ std::string pending(CUresult code, bool busy) {
   return busy ? "does not (" + std::to_string(code) + ")" : "cannot be told";
 }
 
-// The swap-in's fences depend on both answers: tools/preload/context/legacy_event.hpp.
+// The swap-in's fences depend on both answers: tools/preload/context/fence_due.hpp.
 std::string beside_busy_legacy(const Driver& driver) {
   const Stream blocking(driver);
   const Event event(driver);

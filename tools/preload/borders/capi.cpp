@@ -4,12 +4,15 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 
+#include "allocator/base/version.hpp"
 #include "tools/preload/borders/marks.hpp"
+#include "tools/preload/borders/version_mark.hpp"
 #include "tools/preload/borders/weir.h"
 #include "tools/preload/process/api.hpp"
 
@@ -18,6 +21,15 @@ namespace {
 // Which of this thread's begins began a batch. Only those are ended inside, and the caller need not
 // remember results.
 constinit thread_local weir::preload::Marks begun;
+
+/// Read from the file, and by no code.
+[[gnu::used]] constinit const auto kVersionText = [] {
+  using weir::preload::kVersionMark;
+  std::array<char, kVersionMark.size() + weir::kVersion.size() + 1> text{};
+  std::copy(weir::kVersion.begin(), weir::kVersion.end(),
+            std::copy(kVersionMark.begin(), kVersionMark.end(), text.begin()));
+  return text;
+}();
 
 constexpr std::size_t kMemoryOfVersion1 = offsetof(weir_memory, allocated_peak);
 constexpr std::size_t kBlockOfVersion4 = sizeof(weir_block);

@@ -204,24 +204,20 @@ std::optional<CUresult> Arena::free(CUdeviceptr pointer, StreamId stream) noexce
 
 // Until it ends, nothing may be asked of the device or given back to the driver.
 void Arena::expect_capture() noexcept {
-  try {
+  attempt(LogLevel::kDebug, "a capture gets no more room", [&] {
     if (fences_.capturing()) return;
     // A captured step needs about as much as the same step before it, maybe in other sizes.
     const Bytes cached = pools_.spare();
     const Bytes room = minus_or_zero(account_.budget(), account_.used());
     if (cached > room) (void)pools_.trim();
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("a capture gets no more room: ") + error.what());
-  }
+  });
 }
 
 void Arena::note_launches(StreamId stream) noexcept {
-  try {
+  attempt(LogLevel::kDebug, "a launch was not paced", [&] {
     fences_.fence(stream);
     if (settings_.policy.policy.value == Policy::kThrottled && batches_.load() == 0) hold_back();
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("a launch was not paced: ") + error.what());
-  }
+  });
 }
 
 void Arena::hold_back() {
@@ -345,7 +341,7 @@ std::optional<OpenBatch> Arena::begin_batch(std::string_view kind) noexcept {
   std::stop_source stop;
   admission_stop = &stop;
   std::optional<OpenBatch> batch;
-  try {
+  attempt(LogLevel::kInfo, "a batch goes on without admission", [&] {
     const TicketRef ticket = admission_.open(kind, {.stop = stop.get_token()});
     ticket.ticket->touched.front() = true;
     batch = OpenBatch{.arena = this,
@@ -357,9 +353,7 @@ std::optional<OpenBatch> Arena::begin_batch(std::string_view kind) noexcept {
     own_batch = *batch;
     const Lock lock(mutex_);
     open_.push_back(ticket);
-  } catch (const std::exception& error) {
-    log(LogLevel::kInfo, std::string("a batch goes on without admission: ") + error.what());
-  }
+  });
   admission_stop = nullptr;
   return batch;
 }
@@ -373,20 +367,15 @@ void Arena::end_batch(const OpenBatch& batch) noexcept {
     const Lock lock(mutex_);
     std::erase_if(open_, [&](const TicketRef& open) { return open.serial == batch.ticket.serial; });
   }
-  try {
-    fences_.measure(batch.ticket.ticket->device_time.front(), batch.began);
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("a batch is not measured: ") + error.what());
-  }
+  attempt(LogLevel::kDebug, "a batch is not measured",
+          [&] { fences_.measure(batch.ticket.ticket->device_time.front(), batch.began); });
   admission_.close(batch.ticket, true);
   fences_.fence(fences_.everything());
   if (settings_.policy.policy.value != Policy::kBarrier) return;
-  try {
+  attempt(LogLevel::kDebug, "a barrier was skipped", [&] {
     Fences::begin_request();
     (void)fences_.wait(fences_.record(fences_.everything()), {});
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("a barrier was skipped: ") + error.what());
-  }
+  });
 }
 
 void Arena::forget() noexcept {

@@ -15,7 +15,6 @@
 #include "allocator/progress/progress.hpp"
 #include "tools/preload/context/captures.hpp"
 #include "tools/preload/context/fence_due.hpp"
-#include "tools/preload/context/legacy_event.hpp"
 #include "tools/preload/context/thread_life.hpp"
 #include "tools/preload/driver/scope.hpp"
 
@@ -31,7 +30,7 @@ namespace weir::preload {
 ///                 captured or ends: `finish_parked` puts it behind everything() afterwards
 ///
 /// A fence records its events on the streams themselves. It records one on the legacy stream only
-/// if some streams have no name here (legacy_event.hpp), since that event makes blocking streams
+/// if some streams have no name here (fence_due.hpp), since that event makes blocking streams
 /// wait for each other.
 ///
 /// A point is the stream's next fence, which is recorded later and so covers more than needed.

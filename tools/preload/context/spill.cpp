@@ -157,7 +157,7 @@ bool Spilled::may_serve(Arena& arena, Bytes bytes) {
 bool Spilled::allocate(Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept {
   // A graph's memory must not move, and a thread that serves the device may not call the driver.
   if (arena.fences().capturing() || InCallback::now()) return false;
-  try {
+  return attempt(LogLevel::kDebug, "no host memory was allocated", false, [&]() -> bool {
     if (!is_possible(arena.account().device())) return false;
     (void)give_back();
     if (!may_serve(arena, bytes)) return false;
@@ -173,10 +173,7 @@ bool Spilled::allocate(Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept
     say_first(arena.account(), bytes);
     pointer = taken;
     return true;
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("no host memory was allocated: ") + error.what());
-    return false;
-  }
+  });
 }
 
 CUdeviceptr Spilled::take(const Arena& arena, Bytes bytes) const noexcept {
@@ -262,14 +259,11 @@ bool Spilled::wait_for_one(Arena& arena) {
 
 bool Spilled::give_back(std::chrono::nanoseconds most) noexcept {
   if (freed_.load(std::memory_order_relaxed) == 0) return true;
-  try {
+  return attempt(LogLevel::kDebug, "host memory is released later", false, [&]() -> bool {
     const GiveBackGate::Turn turn(gate_, most);
     if (turn.granted()) give_back_passed();
     return turn.granted();
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("host memory is released later: ") + error.what());
-    return false;
-  }
+  });
 }
 
 void Spilled::give_back_passed() {

@@ -15,6 +15,14 @@ std::string message(const char* call, CUresult code) {
 
 }  // namespace
 
+void log_failure(LogLevel level, const char* what, const std::exception& why) noexcept {
+  try {
+    log(level, std::string(what) + ": " + why.what());
+  } catch (const std::exception&) {
+    log(level, what);
+  }
+}
+
 DriverError::DriverError(const char* call, CUresult code)
     : Error(message(call, code)), code_(code) {}
 

@@ -1,13 +1,33 @@
 #pragma once
 
-// Scopes for the swap-in's own driver calls.
+// Scopes for the swap-in's own work and driver calls.
 
+#include <exception>
 #include <optional>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/log.hpp"
 #include "tools/preload/driver/driver.hpp"
 
 namespace weir::preload {
+
+/// Logs `what: reason`.
+void log_failure(LogLevel level, const char* what, const std::exception& why) noexcept;
+/// Calls `work`; if it throws, logs that.
+template <typename Work>
+void attempt(LogLevel level, const char* what, const Work& work) noexcept {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    log_failure(level, what, error);
+  }
+}
+/// The same; returns what `work` returns, or `otherwise`.
+template <typename T, typename Work>
+[[nodiscard]] T attempt(LogLevel level, const char* what, T otherwise, const Work& work) noexcept {
+  attempt(level, what, [&] { otherwise = work(); });
+  return otherwise;
+}
 
 /// A driver call failed; the program gets its code.
 class DriverError : public Error {

@@ -10,76 +10,50 @@
 namespace weir::preload {
 namespace {
 
-/// Makes room for `bytes` in the budget, lets the driver serve them by `call`, and counts them
-/// under `handle()`. If the driver has no room, first gives back what the pools cache.
-template <typename Call, typename Handle>
-CUresult counted(Process* process, Account* account, CUcontext context, Kind kind, Bytes bytes,
-                 const Call& call, const Handle& handle) noexcept {
-  if (account == nullptr) return call();
-  if (!process->make_room(*account, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult code = call();
-  if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-    (void)process->trim(*account, bytes);
-    code = call();
+/// `counted` for memory of the current context that `function(made, arguments...)` serves.
+template <typename Handle, typename F, typename... Args>
+CUresult counted(Kind kind, Bytes bytes, F Driver::*function, Handle* made,
+                 Args... arguments) noexcept {
+  const Entry entry;
+  const Counting here;
+  return counted(
+      here, here.account != nullptr ? here.process->current_context() : nullptr, kind, bytes,
+      [&] { return pass(function, made, arguments...); }, made);
+}
+
+/// The same for memory that is not only the device's and never refused: counts it afterwards. If
+/// the device is full, managed memory is tried again after the pools gave back their cache: on some
+/// devices it is all device memory.
+template <typename Handle, typename F, typename... Args>
+CUresult counted_after(Kind kind, Bytes bytes, F Driver::*function, Handle* made,
+                       Args... arguments) noexcept {
+  const Entry entry;
+  CUresult code = pass(function, made, arguments...);
+  const bool again = code == CUDA_ERROR_OUT_OF_MEMORY && kind == Kind::kManaged;
+  if (code != CUDA_SUCCESS && !again) return code;
+  const Counting here;
+  if (here.account == nullptr) return code;
+  if (again) {
+    Fences::begin_request();
+    (void)here.process->trim(*here.account, bytes);
+    code = pass(function, made, arguments...);
   }
-  if (code != CUDA_SUCCESS) {
-    account->give_back(bytes);
-    return code;
+  if (code == CUDA_SUCCESS) {
+    here.process->count(*here.account, kind, bytes, number(*made), here.process->current_context());
   }
-  process->count(*account, kind, bytes, handle(), context);
   return code;
 }
 
-/// The same for memory of the current context.
-template <typename Call, typename Handle>
-CUresult counted(Kind kind, Bytes bytes, const Call& call, const Handle& handle) noexcept {
-  const Entry entry;
-  Process* const process = Process::get();
-  Account* const account = process != nullptr ? process->current_account() : nullptr;
-  return counted(process, account, account != nullptr ? process->current_context() : nullptr, kind,
-                 bytes, call, handle);
-}
-
-/// Calls `call` for managed memory, and again after the pools gave back their cache if the device
-/// is full: on some devices managed memory is all device memory.
-template <typename Call>
-CUresult with_room(Bytes bytes, const Call& call) noexcept {
-  const CUresult code = call();
-  if (code != CUDA_ERROR_OUT_OF_MEMORY) return code;
-  Process* const process = Process::get();
-  Account* const account = process != nullptr ? process->current_account() : nullptr;
-  if (account == nullptr) return code;
-  Fences::begin_request();
-  (void)process->trim(*account, bytes);
-  return call();
-}
-
-/// The same for memory that is not only the device's and never refused: counts it afterwards.
-template <typename Call, typename Handle>
-CUresult counted_after(Kind kind, Bytes bytes, const Call& call, const Handle& handle) noexcept {
-  const Entry entry;
-  const CUresult code = call();
-  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
-  Account* const account = process != nullptr ? process->current_account() : nullptr;
-  if (account == nullptr) return code;
-  process->count(*account, kind, bytes, handle(), process->current_context());
-  return code;
-}
-
-/// Frees by `call` what one of those allocated.
-template <typename Call>
-CUresult uncounted(Kind kind, std::uint64_t handle, const Call& call) noexcept {
+/// Frees what one of those allocated.
+template <typename Handle, typename F>
+CUresult uncounted(Kind kind, F Driver::*function, Handle handle) noexcept {
   const Entry hook;
   Process* const process = Process::get();
-  if (process == nullptr) return call();
-  const auto entry = process->passed().take(kind, handle);
-  const CUresult code = call();
-  process->passed().settle(handle, entry, code == CUDA_SUCCESS);
+  if (process == nullptr) return pass(function, handle);
+  const auto entry = process->passed().take(kind, number(handle));
+  const CUresult code = pass(function, handle);
+  process->passed().settle(number(handle), entry, code == CUDA_SUCCESS);
   return code;
-}
-
-std::uint64_t number(const void* handle) noexcept {
-  return reinterpret_cast<std::uintptr_t>(handle);
 }
 
 std::size_t element_bytes(CUarray_format format) noexcept {
@@ -133,22 +107,23 @@ std::optional<Bytes> free_now(const Driver& driver) noexcept {
   return Bytes{free};
 }
 
-/// Loads code by `call`, and counts how much less the device has afterwards.
-template <typename Call, typename Handle>
-CUresult loaded(const Call& call, const Handle& handle) noexcept {
+/// Loads code by `function(made, arguments...)`, and counts how much less the device has
+/// afterwards.
+template <typename Handle, typename F, typename... Args>
+CUresult loaded(F Driver::*function, Handle* made, Args... arguments) noexcept {
   const Entry entry;
   Process* const process = Process::get();
   Arena* const arena = process != nullptr ? process->current() : nullptr;
-  if (arena == nullptr || arena->fences().capturing()) return call();
+  if (arena == nullptr || arena->fences().capturing()) return pass(function, made, arguments...);
   // What the driver loads in between is not measured separately.
   const Inside inside;
   Account& account = arena->account();
   Loads& loads = process->loads();
   if (loads.begin(account)) loads.note_before(account, free_now(process->driver()));
-  const CUresult code = call();
-  const bool good = code == CUDA_SUCCESS;
-  if (loads.end(account,
-                good ? std::optional(Loads::Loaded{handle(), arena->context()}) : std::nullopt)) {
+  const CUresult code = pass(function, made, arguments...);
+  std::optional<Loads::Loaded> mine;
+  if (code == CUDA_SUCCESS) mine = {number(*made), arena->context()};
+  if (loads.end(account, mine)) {
     loads.measure(account, free_now(process->driver()),
                   [&](const Loads::Loaded& each, Bytes bytes) {
                     process->count(account, Kind::kModules, bytes, each.handle, each.context);
@@ -157,14 +132,14 @@ CUresult loaded(const Call& call, const Handle& handle) noexcept {
   return code;
 }
 
-/// Unloads by `call` what `loaded` loaded.
-template <typename Call>
-CUresult unloaded(std::uint64_t handle, const Call& call) noexcept {
+/// Unloads what `loaded` loaded.
+template <typename Handle, typename F>
+CUresult unloaded(F Driver::*function, Handle handle) noexcept {
   {
     const Entry entry;
-    if (Process* const process = Process::get()) process->loads().forget(handle);
+    if (Process* const process = Process::get()) process->loads().forget(number(handle));
   }
-  return uncounted(Kind::kModules, handle, call);
+  return uncounted(Kind::kModules, function, handle);
 }
 
 /// Retains a primary context by `call`. If that creates it, counts how much less the device has
@@ -202,46 +177,32 @@ using weir::Bytes;
 extern "C" {
 
 CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* description) {
-  return counted(
-      Kind::kArrays, array_bytes(description),
-      [&] { return pass(&Driver::cuArrayCreate_v2, array, description); },
-      [&] { return number(*array); });
+  return counted(Kind::kArrays, array_bytes(description), &Driver::cuArrayCreate_v2, array,
+                 description);
 }
 
 CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description) {
-  return counted(
-      Kind::kArrays, array_bytes(description),
-      [&] { return pass(&Driver::cuArray3DCreate_v2, array, description); },
-      [&] { return number(*array); });
+  return counted(Kind::kArrays, array_bytes(description), &Driver::cuArray3DCreate_v2, array,
+                 description);
 }
 
 CUresult cuArrayDestroy(CUarray array) {
-  return uncounted(Kind::kArrays, number(array),
-                   [&] { return pass(&Driver::cuArrayDestroy, array); });
+  return uncounted(Kind::kArrays, &Driver::cuArrayDestroy, array);
 }
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* description,
                                 unsigned int levels) {
   const Bytes first = array_bytes(description);
-  return counted(
-      Kind::kArrays, levels > 1 ? Bytes{first.count + first.count / 3} : first,
-      [&] { return pass(&Driver::cuMipmappedArrayCreate, array, description, levels); },
-      [&] { return number(*array); });
+  return counted(Kind::kArrays, levels > 1 ? Bytes{first.count + first.count / 3} : first,
+                 &Driver::cuMipmappedArrayCreate, array, description, levels);
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
-  return uncounted(Kind::kArrays, number(array),
-                   [&] { return pass(&Driver::cuMipmappedArrayDestroy, array); });
+  return uncounted(Kind::kArrays, &Driver::cuMipmappedArrayDestroy, array);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned int flags) {
-  return counted_after(
-      Kind::kManaged, {bytes},
-      [&] {
-        return with_room({bytes},
-                         [&] { return pass(&Driver::cuMemAllocManaged, pointer, bytes, flags); });
-      },
-      [&] { return *pointer; });
+  return counted_after(Kind::kManaged, {bytes}, &Driver::cuMemAllocManaged, pointer, bytes, flags);
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
@@ -256,29 +217,23 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
   Process* const process = Process::get();
   Account* const account = process != nullptr ? process->account(properties->location.id) : nullptr;
   // Belongs to a device, not a context: it outlives contexts.
-  return counted(process, account, nullptr, Kind::kMappable, {bytes}, by_driver,
-                 [&] { return static_cast<std::uint64_t>(*handle); });
+  return counted({process, account}, nullptr, Kind::kMappable, {bytes}, by_driver, handle);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return uncounted(Kind::kMappable, handle, [&] { return pass(&Driver::cuMemRelease, handle); });
+  return uncounted(Kind::kMappable, &Driver::cuMemRelease, handle);
 }
 
 CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned int flags) {
-  return counted_after(
-      Kind::kHost, {bytes}, [&] { return pass(&Driver::cuMemHostAlloc, pointer, bytes, flags); },
-      [&] { return number(*pointer); });
+  return counted_after(Kind::kHost, {bytes}, &Driver::cuMemHostAlloc, pointer, bytes, flags);
 }
 
 CUresult cuMemAllocHost_v2(void** pointer, std::size_t bytes) {
-  return counted_after(
-      Kind::kHost, {bytes}, [&] { return pass(&Driver::cuMemAllocHost_v2, pointer, bytes); },
-      [&] { return number(*pointer); });
+  return counted_after(Kind::kHost, {bytes}, &Driver::cuMemAllocHost_v2, pointer, bytes);
 }
 
 CUresult cuMemFreeHost(void* pointer) {
-  return uncounted(Kind::kHost, number(pointer),
-                   [&] { return pass(&Driver::cuMemFreeHost, pointer); });
+  return uncounted(Kind::kHost, &Driver::cuMemFreeHost, pointer);
 }
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
@@ -309,55 +264,38 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 }
 
 CUresult cuModuleLoad(CUmodule* module, const char* file) {
-  return loaded([&] { return pass(&Driver::cuModuleLoad, module, file); },
-                [&] { return number(*module); });
+  return loaded(&Driver::cuModuleLoad, module, file);
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  return loaded([&] { return pass(&Driver::cuModuleLoadData, module, image); },
-                [&] { return number(*module); });
+  return loaded(&Driver::cuModuleLoadData, module, image);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count,
                             CUjit_option* options, void** values) {
-  return loaded(
-      [&] { return pass(&Driver::cuModuleLoadDataEx, module, image, count, options, values); },
-      [&] { return number(*module); });
+  return loaded(&Driver::cuModuleLoadDataEx, module, image, count, options, values);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
-  return loaded([&] { return pass(&Driver::cuModuleLoadFatBinary, module, image); },
-                [&] { return number(*module); });
+  return loaded(&Driver::cuModuleLoadFatBinary, module, image);
 }
 
-CUresult cuModuleUnload(CUmodule module) {
-  return unloaded(number(module), [&] { return pass(&Driver::cuModuleUnload, module); });
-}
+CUresult cuModuleUnload(CUmodule module) { return unloaded(&Driver::cuModuleUnload, module); }
 
 CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* options,
                            void** values, unsigned int count, CUlibraryOption* library_options,
                            void** library_values, unsigned int library_count) {
-  return loaded(
-      [&] {
-        return pass(&Driver::cuLibraryLoadData, library, code, options, values, count,
-                    library_options, library_values, library_count);
-      },
-      [&] { return number(*library); });
+  return loaded(&Driver::cuLibraryLoadData, library, code, options, values, count, library_options,
+                library_values, library_count);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* options,
                                void** values, unsigned int count, CUlibraryOption* library_options,
                                void** library_values, unsigned int library_count) {
-  return loaded(
-      [&] {
-        return pass(&Driver::cuLibraryLoadFromFile, library, file, options, values, count,
-                    library_options, library_values, library_count);
-      },
-      [&] { return number(*library); });
+  return loaded(&Driver::cuLibraryLoadFromFile, library, file, options, values, count,
+                library_options, library_values, library_count);
 }
 
-CUresult cuLibraryUnload(CUlibrary library) {
-  return unloaded(number(library), [&] { return pass(&Driver::cuLibraryUnload, library); });
-}
+CUresult cuLibraryUnload(CUlibrary library) { return unloaded(&Driver::cuLibraryUnload, library); }
 
 }  // extern "C"

@@ -45,57 +45,28 @@ CUresult refusal_in_capture(const Process& process, CUstream stream, bool per_th
   return code == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : code;
 }
 
-/// Allocates by `call(&pointer)` from a pool that the program made.
-template <typename Call>
-CUresult count_pooled(Process& process, Arena& arena, CUdeviceptr* pointer, std::size_t bytes,
-                      const Call& call) noexcept {
-  Account& account = arena.account();
-  if (!process.make_room(account, {bytes})) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult code = call();
-  if (code != CUDA_SUCCESS) {
-    account.give_back({bytes});
-    return code;
-  }
-  process.count(account, Kind::kPools, {bytes}, *pointer, arena.context());
-  return code;
-}
-
-template <typename F>
+/// Allocates in stream order: from the `pool` that the call names, or else the device's current
+/// one.
+template <typename F, typename... OfPool>
 CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
-                        CUstream stream) noexcept {
+                        CUstream stream, OfPool... pool) noexcept {
   const Entry entry;
   Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
   const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
   Arena* const arena = here.arena;
-  const auto by_driver = [&] { return pass(real, pointer, bytes, stream); };
+  const auto by_driver = [&] { return pass(real, pointer, bytes, pool..., stream); };
   if (arena == nullptr) return note_passed(entry, by_driver(), pointer, bytes);
+  Account& account = arena->account();
   if (captured(*process, stream, per_thread)) {
-    arena->account().use_graphs();
+    account.use_graphs();
     return by_driver();
   }
-  if (process->has_own_pool(arena->account().device())) {
-    return count_pooled(*process, *arena, pointer, bytes, by_driver);
+  bool of_program = process->has_own_pool(account.device());
+  if constexpr (sizeof...(pool) != 0) {
+    of_program = process->default_pool_of(pool...) != account.device();
   }
-  return process->allocate(*arena, *pointer, bytes, here.stream);
-}
-
-template <typename F>
-CUresult allocate_from(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
-                       CUmemoryPool pool, CUstream stream) noexcept {
-  const Entry entry;
-  Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
-  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
-  Arena* const arena = here.arena;
-  const auto by_driver = [&] { return pass(real, pointer, bytes, pool, stream); };
-  if (arena == nullptr) return note_passed(entry, by_driver(), pointer, bytes);
-  if (captured(*process, stream, per_thread)) {
-    arena->account().use_graphs();
-    return by_driver();
-  }
-  if (process->default_pool_of(pool) != arena->account().device()) {
-    return count_pooled(*process, *arena, pointer, bytes, by_driver);
-  }
-  return process->allocate(*arena, *pointer, bytes, here.stream);
+  if (!of_program) return process->allocate(*arena, *pointer, bytes, here.stream);
+  return counted({process, &account}, arena->context(), Kind::kPools, {bytes}, by_driver, pointer);
 }
 
 /// Frees what no arena has allocated: the driver's memory, perhaps counted. An address inside an
@@ -253,11 +224,11 @@ CUresult cuMemAllocAsync_ptsz(CUdeviceptr* pointer, std::size_t bytes, CUstream 
 }
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool pool,
                                  CUstream stream) {
-  return allocate_from(&Driver::cuMemAllocFromPoolAsync, false, pointer, bytes, pool, stream);
+  return allocate_async(&Driver::cuMemAllocFromPoolAsync, false, pointer, bytes, stream, pool);
 }
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool pool,
                                       CUstream stream) {
-  return allocate_from(&Driver::cuMemAllocFromPoolAsync_ptsz, true, pointer, bytes, pool, stream);
+  return allocate_async(&Driver::cuMemAllocFromPoolAsync_ptsz, true, pointer, bytes, stream, pool);
 }
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   return free_async(&Driver::cuMemFreeAsync, false, pointer, stream);

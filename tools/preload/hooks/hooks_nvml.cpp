@@ -10,7 +10,7 @@
 #include "allocator/base/log.hpp"
 #include "tools/preload/driver/nvml.hpp"
 #include "tools/preload/process/entry.hpp"
-#include "tools/preload/process/view.hpp"
+#include "tools/preload/process/process.hpp"
 
 namespace weir::preload {
 namespace {
@@ -37,7 +37,7 @@ std::optional<BudgetView> view_of(void* device, Bytes free, Bytes total) noexcep
   Account* const account = number ? process->account_without_attaching(*number) : nullptr;
   if (account == nullptr) return {};
   try {
-    return budget_view(*process, *account, free, total);
+    return process->budget_view(*account, free, total);
   } catch (const std::exception& error) {
     log(LogLevel::kDebug, std::string("NVML's own figures are reported: ") + error.what());
     return {};

@@ -3,7 +3,6 @@
 #include "allocator/base/log.hpp"
 #include "tools/preload/hooks/pass.hpp"
 #include "tools/preload/process/process.hpp"
-#include "tools/preload/process/view.hpp"
 
 namespace weir::preload {
 namespace {
@@ -12,15 +11,13 @@ namespace {
 template <typename Visit>
 void for_arenas_of(Process* process, CUmemoryPool pool, const Visit& visit) noexcept {
   if (process == nullptr) return;
-  try {
+  attempt(LogLevel::kDebug, "the pool was not trimmed", [&] {
     const int device = process->default_pool_of(pool);
     if (device < 0) return;
     for (Arena* const arena : process->arenas()) {
       if (arena->account().device() == device) visit(*arena);
     }
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("the pool was not trimmed: ") + error.what());
-  }
+  });
 }
 
 void add_ours(Arena& arena, CUmemPool_attribute attribute, cuuint64_t& value) {
@@ -34,18 +31,16 @@ void add_ours(Arena& arena, CUmemPool_attribute attribute, cuuint64_t& value) {
 
 /// Limits both figures to what the program could still get of the budget and the device.
 void limit(Process& process, Arena& arena, std::size_t& free, std::size_t& total) noexcept {
-  try {
+  attempt(LogLevel::kDebug, "the device's own figures are reported", [&] {
     Account& account = arena.account();
     if (!arena.fences().capturing()) {
       process.refresh_graphs(account);
       arena.pool().poll();
     }
-    const BudgetView view = budget_view(process, account, {free}, {total});
+    const BudgetView view = process.budget_view(account, {free}, {total});
     free = view.free.count;
     total = view.total.count;
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("the device's own figures are reported: ") + error.what());
-  }
+  });
 }
 
 }  // namespace

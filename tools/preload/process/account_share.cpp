@@ -55,7 +55,7 @@ bool AccountShare::make_room_for(Bytes more) noexcept {
 bool AccountShare::raise_to(Bytes budget) noexcept { return raise(budget, Share::Effort::kBrief); }
 
 bool AccountShare::raise(Bytes budget, Share::Effort effort) noexcept {
-  try {
+  return attempt(LogLevel::kDebug, "the share was not asked", false, [&]() -> bool {
     const Lock lock(process_.budgets_mutex());
     const Bytes before = account_->budget();
     if (budget <= before) return false;
@@ -70,10 +70,7 @@ bool AccountShare::raise(Bytes budget, Share::Effort effort) noexcept {
     }
     account_->note_raise();
     return true;
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("the share was not asked: ") + error.what());
-    return false;
-  }
+  });
 }
 
 void AccountShare::lower_budget() {
@@ -104,7 +101,7 @@ void AccountShare::give_back() noexcept {
   const std::int64_t time = now();
   std::int64_t next = next_look_.load(std::memory_order_relaxed);
   if (time < next || !next_look_.compare_exchange_strong(next, time + count_of(kLookAgain))) return;
-  try {
+  attempt(LogLevel::kDebug, "nothing is returned to the share", [&] {
     const std::int64_t refused = refused_.load(std::memory_order_relaxed);
     if (refused != 0 && time - refused > count_of(kWish)) {
       refused_.store(0, std::memory_order_relaxed);
@@ -117,9 +114,7 @@ void AccountShare::give_back() noexcept {
     process_.give_back_to_share(*account_);
     const Lock lock(process_.budgets_mutex());
     (void)share_.lower(std::max(account_->budget(), account_->used()));
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing is returned to the share: ") + error.what());
-  }
+  });
 }
 
 }  // namespace weir::preload

@@ -97,7 +97,7 @@ bool memory_info(int device, MemoryInfo& info) noexcept {
   const Entry entry;
   Arena* const arena = arena_of(device);
   if (arena == nullptr) return false;
-  try {
+  return attempt(LogLevel::kDebug, "no memory info", false, [&]() -> bool {
     if (!arena->fences().capturing()) arena->pool().poll();
     const Statistics now = arena->pool().statistics();
     const Pools::RecentPeaks peaks = arena->pool().recent_peaks();
@@ -111,10 +111,7 @@ bool memory_info(int device, MemoryInfo& info) noexcept {
             .allocated_peak = peaks.allocated,
             .reserved_peak = peaks.reserved};
     return true;
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("no memory info: ") + error.what());
-    return false;
-  }
+  });
 }
 
 Bytes trim(int device) noexcept {
@@ -140,7 +137,7 @@ bool set_budget(int device, Bytes budget) noexcept {
   const Entry entry;
   Process* const process = Process::get_if_any();
   if (process == nullptr) return false;
-  try {
+  return attempt(LogLevel::kError, "a budget was not set", false, [&]() -> bool {
     std::vector<Account*> accounts = process->accounts_in_use();
     if (device >= 0) accounts = {process->account_without_attaching(device)};
     const auto may_have = [budget](const Account* account) {
@@ -151,10 +148,7 @@ bool set_budget(int device, Bytes budget) noexcept {
       (void)process->set_budget(*account, budget, "weir_set_budget");
     }
     return true;
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("a budget was not set: ") + error.what());
-    return false;
-  }
+  });
 }
 
 bool set_fraction(int device, double fraction) noexcept {
@@ -171,13 +165,10 @@ bool reset_peaks(int device) noexcept {
   const Entry entry;
   Arena* const arena = arena_of(device);
   if (arena == nullptr) return false;
-  try {
+  return attempt(LogLevel::kDebug, "peaks were not reset", false, [&]() -> bool {
     arena->pool().reset_recent_peaks();
     return true;
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("peaks were not reset: ") + error.what());
-    return false;
-  }
+  });
 }
 
 std::vector<MemoryBlock> memory_blocks(int device) noexcept {
@@ -284,32 +275,28 @@ void free_on(int device, void* pointer, CUstream stream) noexcept {
   if (arena == nullptr || pointer == nullptr) return;
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
   if (arena->is_kept(address)) return;
-  try {
+  attempt(LogLevel::kError, "a free failed", [&] {
     Process* const process = Process::get_if_any();
     const auto freed = arena->free(address, arena->fences().find(stream, false));
     if (process == nullptr) return;
     // May be host memory, whose use on other streams is unknown.
     if (!freed) (void)process->free(address, {.arena = arena, .stream = {}});
     process->keep_budget(arena->account());
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("a free failed: ") + error.what());
-  }
+  });
 }
 
 void record_use_on(int device, void* pointer, CUstream stream) noexcept {
   const Entry entry;
   Process* const process = Process::get_if_any();
   if (process == nullptr || pointer == nullptr) return;
-  try {
+  attempt(LogLevel::kError, "a use is not recorded", [&] {
     for (Arena* const arena : process->arenas()) {
       if (device >= 0 && arena->account().device() != device) continue;
       if (!arena->pool().find(pointer)) continue;
       arena->pool().record_use(pointer, arena->fences().find(stream, false));
       return;
     }
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("a use is not recorded: ") + error.what());
-  }
+  });
 }
 
 }  // namespace weir::preload

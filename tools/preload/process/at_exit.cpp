@@ -67,14 +67,12 @@ bool is_something_else(const std::string& path) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
-  try {
+  attempt(LogLevel::kError, "the summary cannot be written", [&] {
     if (is_something_else(path)) {
       refuse("WEIR_SUMMARY", path, "a new file, or a summary that it replaces");
     }
     OutputFile("WEIR_SUMMARY", path).commit(text);
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("the summary cannot be written: ") + error.what());
-  }
+  });
 }
 
 }  // namespace

@@ -15,16 +15,19 @@ namespace {
 
 enum class What : std::uint8_t { kNothing, kCount, kFree, kFreeInOrder, kDestroy, kFollow };
 struct Call {
-  std::atomic<What> what{What::kNothing};
-  bool per_thread = false;
   CUdeviceptr pointer = 0;
   std::size_t bytes = 0;
   CUstream stream = nullptr;
+  bool per_thread = false;
+};
+struct Left {
+  std::atomic<What> what{What::kNothing};
+  Call call;
 };
 constexpr std::size_t kMost = 32;
 /// Calls postponed by this thread's signal handlers: the first `Entry::left_here`. Atomic because
 /// handlers interrupt each other; no other thread looks.
-constinit thread_local std::array<Call, kMost> calls{};
+constinit thread_local std::array<Left, kMost> calls{};
 
 void count(CUdeviceptr pointer, std::size_t bytes) noexcept {
   const Entry entry;
@@ -72,35 +75,34 @@ void make(What what, const Call& call) noexcept {
 void Entry::catch_up() noexcept {
   // A hook called here may be interrupted too, and then runs the postponed calls itself.
   for (std::size_t i = 0; i < std::min(left_here.load(), kMost); ++i) {
-    make(calls[i].what.exchange(What::kNothing), calls[i]);
+    make(calls[i].what.exchange(What::kNothing), calls[i].call);
   }
   left_here.store(0);
 }
 
-template <typename Fill>
-bool Entry::leave(const Fill& fill) noexcept {
-  const std::size_t at = left_here.fetch_add(1);
+namespace {
+
+bool leave(std::atomic<std::size_t>& left, What what, const Call& call) noexcept {
+  const std::size_t at = left.fetch_add(1);
   if (at >= kMost) {
-    left_here.fetch_sub(1);
+    left.fetch_sub(1);
     return false;
   }
-  calls[at].what.store(fill(calls[at]));
+  calls[at].call = call;
+  calls[at].what.store(what);
   return true;
 }
 
+}  // namespace
+
 void Entry::count_later(CUdeviceptr pointer, std::size_t bytes) const noexcept {
-  if (!interrupts_) return;
-  (void)leave([=](Call& call) {
-    call.pointer = pointer;
-    call.bytes = bytes;
-    return What::kCount;
-  });
+  if (interrupts_) (void)leave(left_here, What::kCount, {.pointer = pointer, .bytes = bytes});
 }
 
 bool Entry::take_back(CUdeviceptr pointer) noexcept {
   for (std::size_t i = 0; i < std::min(left_here.load(), kMost); ++i) {
     What counted = What::kCount;
-    if (calls[i].pointer == pointer &&
+    if (calls[i].call.pointer == pointer &&
         calls[i].what.compare_exchange_strong(counted, What::kNothing)) {
       return true;
     }
@@ -109,33 +111,20 @@ bool Entry::take_back(CUdeviceptr pointer) noexcept {
 }
 
 bool Entry::free_later(CUdeviceptr pointer) noexcept {
-  return leave([=](Call& call) {
-    call.pointer = pointer;
-    return What::kFree;
-  });
+  return leave(left_here, What::kFree, {.pointer = pointer});
 }
 
 bool Entry::free_later(CUdeviceptr pointer, CUstream stream, bool per_thread) noexcept {
-  return leave([=](Call& call) {
-    call.pointer = pointer;
-    call.stream = stream;
-    call.per_thread = per_thread;
-    return What::kFreeInOrder;
-  });
+  return leave(left_here, What::kFreeInOrder,
+               {.pointer = pointer, .stream = stream, .per_thread = per_thread});
 }
 
 bool Entry::destroy_later(CUstream stream) noexcept {
-  return leave([=](Call& call) {
-    call.stream = stream;
-    return What::kDestroy;
-  });
+  return leave(left_here, What::kDestroy, {.stream = stream});
 }
 
 void Entry::follow_later(CUstream stream) noexcept {
-  (void)leave([=](Call& call) {
-    call.stream = stream;
-    return What::kFollow;
-  });
+  (void)leave(left_here, What::kFollow, {.stream = stream});
 }
 
 }  // namespace weir::preload

@@ -69,9 +69,6 @@ class Entry {
 
  private:
   static void catch_up() noexcept;
-  /// `fill` fills a place and sets its kind.
-  template <typename Fill>
-  [[nodiscard]] static bool leave(const Fill& fill) noexcept;
 
   inline static constinit thread_local bool busy_now = false;
   inline static constinit thread_local std::atomic<std::size_t> left_here{0};

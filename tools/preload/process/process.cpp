@@ -189,7 +189,7 @@ Located Process::locate(CUstream stream, bool per_thread) noexcept {
 
 void Process::grant(int owner, int device) noexcept {
   use_peers();
-  try {
+  attempt(LogLevel::kError, "an access was not granted", [&] {
     {
       const Lock lock(mutex_);
       grants_.emplace_back(owner, device);
@@ -197,23 +197,19 @@ void Process::grant(int owner, int device) noexcept {
     for (Arena* const arena : arenas()) {
       if (arena->account().device() == owner) let_in(*arena, device);
     }
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("an access was not granted: ") + error.what());
-  }
+  });
 }
 
 void Process::let_into_pages(CUcontext owner) noexcept {
   CUdevice device = 0;
   if (driver_.cuCtxGetDevice(&device) != CUDA_SUCCESS) return;
-  try {
+  attempt(LogLevel::kError, "an access was not granted", [&] {
     {
       const Lock lock(mutex_);
       page_peers_.emplace_back(owner, device);
     }
     if (Arena* const arena = made_for(owner)) arena->upstream().allow(device);
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("an access was not granted: ") + error.what());
-  }
+  });
 }
 
 void Process::let_in(Arena& arena, int device) noexcept {
@@ -509,15 +505,13 @@ Bytes Process::trim(const Account& account, Bytes need) noexcept {
 
 Bytes Process::trim_in_turn(const Account& account, Bytes need) noexcept {
   Bytes given;
-  try {
+  attempt(LogLevel::kDebug, "nothing could be released", [&] {
     for (Arena* const arena : arenas()) {
       if (given >= need) break;
       if (&arena->account() != &account || arena->fences().capturing()) continue;
       given += arena->pool().give_back(minus_or_zero(need, given));
     }
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing could be released: ") + error.what());
-  }
+  });
   return given;
 }
 
@@ -527,22 +521,20 @@ Bytes Process::reclaim(const Account& account, Bytes need, bool if_enough) noexc
   const GiveBackGate::Turn turn(give_back_gate_, Fences::left_of_request(settings_.max_wait.value));
   if (!turn.granted()) return {};
   Bytes given;
-  try {
+  attempt(LogLevel::kDebug, "nothing could be released", [&] {
     Bytes spare;
     for (Arena* const arena : arenas()) {
       if (&arena->account() != &account || arena->fences().capturing()) continue;
       spare += arena->pool().spare();
     }
     if (!if_enough || spare >= need) given = trim_in_turn(account, need);
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing could be released: ") + error.what());
-  }
+  });
   return given;
 }
 
 std::optional<Release> Process::oldest_release(const Account& account) const noexcept {
   std::optional<Release> oldest;
-  try {
+  attempt(LogLevel::kDebug, "waiting is not possible", [&] {
     Fences::Clock::time_point recorded;
     for (Arena* const arena : arenas()) {
       if (&arena->account() != &account || arena->fences().capturing()) continue;
@@ -553,9 +545,7 @@ std::optional<Release> Process::oldest_release(const Account& account) const noe
       oldest = {.owner = arena, .point = *point};
       recorded = its;
     }
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("waiting is not possible: ") + error.what());
-  }
+  });
   return oldest;
 }
 
@@ -581,16 +571,14 @@ std::chrono::nanoseconds Process::patience() const noexcept {
 
 void Process::drain(const Account& account) noexcept {
   if (!running_out(settings_.policy.policy.value).wait) return;
-  try {
+  attempt(LogLevel::kDebug, "waiting was not possible", [&] {
     for (Arena* const arena : arenas()) {
       Fences& fences = arena->fences();
       if (&arena->account() == &account && arena->pool().statistics().reserved.current.count != 0) {
         (void)fences.wait(fences.record(fences.everything()), {});
       }
     }
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("waiting was not possible: ") + error.what());
-  }
+  });
 }
 
 void Process::refresh_graphs(Account& account) noexcept {
@@ -629,22 +617,18 @@ bool Process::make_room(Account& account, Bytes bytes) noexcept {
 
 void Process::count(Account& account, Kind kind, Bytes bytes, std::uint64_t handle,
                     CUcontext context) noexcept {
-  try {
+  attempt(LogLevel::kDebug, "counted for ever", [&] {
     account.add_passed(kind, bytes);
     passed_.add(handle, {.account = &account, .context = context, .kind = kind, .bytes = bytes});
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("counted for ever: ") + error.what());
-  }
+  });
 }
 
 void Process::note_end_of_captures() noexcept {
-  try {
+  attempt(LogLevel::kDebug, "memory is released later", [&] {
     give_back_held();
     for (Arena* const arena : arenas()) keep_budget(arena->account());
     finish_parked();
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("memory is released later: ") + error.what());
-  }
+  });
 }
 
 void Process::give_back_held() {
@@ -765,23 +749,17 @@ void Process::at_exit() const noexcept {
   }
   // Another thread may be stuck in a call while holding a lock that the summary needs.
   constexpr std::chrono::seconds kPatience{5};
-  try {
+  attempt(LogLevel::kError, "no summary", [&] {
     const bool written = finish_within(kPatience, [this] { write_summary(); });
     if (!written) {
       log(LogLevel::kWarn,
           "no summary: another thread is stuck in a call, or the disk does not answer");
     }
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("no summary: ") + error.what());
-  }
+  });
 }
 
 void Process::write_summary() const noexcept {
-  try {
-    preload::write_summary(summary(), settings_);
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("no summary: ") + error.what());
-  }
+  attempt(LogLevel::kError, "no summary", [&] { preload::write_summary(summary(), settings_); });
 }
 
 }  // namespace weir::preload

@@ -38,6 +38,13 @@ struct Allocation {
   std::size_t bytes = 0;
 };
 
+/// What a program is told of a device's memory.
+struct BudgetView {
+  Bytes total;  ///< the budget, or the device's total if smaller
+  Bytes free;   ///< at most what the device could give
+  Bytes held;   ///< by this program: without cached memory and frees that await the device
+};
+
 /// Created by the first call that needs it, never destroyed. Thread-safe.
 class Process final : public Neighbours {
  public:
@@ -72,6 +79,9 @@ class Process final : public Neighbours {
   [[nodiscard]] Account* account_without_attaching(int device) noexcept;
   /// Returns the budget that the program sees of a device with `total` bytes. Attaches to no share.
   [[nodiscard]] Bytes visible_budget(int device, Bytes total) noexcept;
+  /// Returns the view for a device with `free` of `total`. Asks the pools of all its contexts, and
+  /// throws what they throw.
+  [[nodiscard]] BudgetView budget_view(const Account& account, Bytes free, Bytes total) const;
   /// Returns the account of the current context's device; null without a current context.
   [[nodiscard]] Account* current_account() noexcept;
   [[nodiscard]] CUcontext current_context() const noexcept;

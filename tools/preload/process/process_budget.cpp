@@ -27,7 +27,7 @@ timeline::BudgetAnswer Process::change_budget(Account& account, std::string_view
   // The share's processes have named its budget.
   if (account.source() != nullptr) return refused(account, timeline::BudgetCode::kFixed);
   timeline::BudgetAnswer answer = refused(account, timeline::BudgetCode::kOutOfRange);
-  try {
+  attempt(LogLevel::kError, "a budget was not set as a whole", [&] {
     const Lock lock(budgets_mutex_);
     const std::vector<Arena*> its = arenas();
     answer.before = account.budget();
@@ -42,9 +42,7 @@ timeline::BudgetAnswer Process::change_budget(Account& account, std::string_view
     log(LogLevel::kInfo, "the budget of GPU " + std::to_string(account.device()) + " is " +
                              format_bytes(budget) + " now and was " + format_bytes(answer.before) +
                              " (" + std::string(by) + ")");
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("a budget was not set as a whole: ") + error.what());
-  }
+  });
   give_back(account, true);
   answer.after = account.budget();
   answer.used = account.used();
@@ -101,6 +99,22 @@ Bytes Process::visible_budget(int device, Bytes total) noexcept {
   }
 }
 
+BudgetView Process::budget_view(const Account& account, Bytes free, Bytes total) const {
+  // Memory that awaits the device counts as free: a driver whose cuMemFree waits would have it back
+  // by now.
+  Bytes freed;
+  for (Arena* const arena : arenas()) {
+    if (&arena->account() != &account) continue;
+    const Statistics statistics = arena->pool().statistics();
+    freed += statistics.cached.current;
+    freed += statistics.awaiting.current;
+  }
+  const Bytes held = minus_or_zero(account.used(), freed);
+  return {.total = std::min(total, account.budget()),
+          .free = std::min({free + freed, minus_or_zero(account.budget(), held), total}),
+          .held = held};
+}
+
 std::unique_ptr<Account> Process::make_shared_account(int device, Bytes total, Bytes budget) {
   const ShareSettings& setting = settings_.share;
   auto share = std::make_unique<AccountShare>(
@@ -123,11 +137,9 @@ void Process::keep_share(const Account& account) noexcept {
 }
 
 void Process::keep_budgets() noexcept {
-  try {
+  attempt(LogLevel::kDebug, "nothing was released", [&] {
     for (Account* const account : accounts_in_use()) keep_budget(*account);
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing was released: ") + error.what());
-  }
+  });
 }
 
 void Process::follow_budget(Arena& arena) {

@@ -49,13 +49,13 @@ std::string json_share(double share) {
   return text;
 }
 
-void JsonObject::add(std::string_view name, std::string_view value) {
-  if (!members_.empty()) members_ += ",";
-  members_.append("\"").append(name).append("\":").append(value);
-}
-
-void JsonObject::add(std::string_view name, std::uint64_t value) {
-  add(name, std::string_view(std::to_string(value)));
+std::string json_object(const std::vector<JsonMember>& members) {
+  std::string text = "{";
+  for (const JsonMember& member : members) {
+    if (text.size() > 1) text += ",";
+    text += member.text;
+  }
+  return text + "}";
 }
 
 }  // namespace weir::preload

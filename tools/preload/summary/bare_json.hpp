@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::preload {
 
@@ -15,17 +16,17 @@ namespace weir::preload {
 /// A share in [0, 1] to six digits.
 [[nodiscard]] std::string json_share(double share);
 
-/// Builds one object, member by member. Names are not escaped.
-class JsonObject {
- public:
+/// The name is not escaped.
+struct JsonMember {
   /// `value` is JSON already.
-  void add(std::string_view name, std::string_view value);
-  void add(std::string_view name, std::uint64_t value);
-  [[nodiscard]] std::string text() const { return "{" + members_ + "}"; }
-
- private:
-  std::string members_;
+  JsonMember(std::string_view name, std::string_view value)
+      : text("\"" + std::string(name) + "\":" + std::string(value)) {}
+  JsonMember(std::string_view name, std::uint64_t value)
+      : JsonMember(name, std::string_view(std::to_string(value))) {}
+  std::string text;
 };
+/// Returns `{a,b}`.
+[[nodiscard]] std::string json_object(const std::vector<JsonMember>& members);
 
 /// Returns `[a,b]` of the elements converted by `convert`.
 template <typename Range, typename Convert>

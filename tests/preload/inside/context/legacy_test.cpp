@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/preload/inside/inside.hpp"
-#include "tools/preload/context/legacy_event.hpp"
+#include "tools/preload/context/fence_due.hpp"
 
 namespace weir::preload::testing {
 namespace {
@@ -30,6 +30,7 @@ TEST(LegacyEvent, IsRecordedOnlyForWorkThatNothingElseIsBehind) {
 
 class LegacyStream : public Inside {
  protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(start()); }
   [[nodiscard]] static CUstream make_blocking() { return make_stream(CU_STREAM_DEFAULT); }
   /// Past the hooks.
   [[nodiscard]] static CUstream make_unseen() {
@@ -63,7 +64,6 @@ class LegacyStream : public Inside {
 };
 
 TEST_F(LegacyStream, AFreeMakesNoBlockingStreamWaitForAnother) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream busy = make_blocking();
   const CUstream other = make_blocking();
   const CUdeviceptr block = allocate(kBytes);
@@ -75,7 +75,6 @@ TEST_F(LegacyStream, AFreeMakesNoBlockingStreamWaitForAnother) {
 }
 
 TEST_F(LegacyStream, AFreeInItsOrderMakesNoBlockingStreamWaitForAnother) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream busy = make_blocking();
   const CUstream other = make_blocking();
   const CUdeviceptr block = allocate(kBytes);
@@ -87,7 +86,6 @@ TEST_F(LegacyStream, AFreeInItsOrderMakesNoBlockingStreamWaitForAnother) {
 }
 
 TEST_F(LegacyStream, AFreeBesideTheThreadsOwnDefaultStreamMakesNoStreamWait) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream other = make_blocking();
   const CUdeviceptr block = allocate(kBytes);
   keep_busy(CU_STREAM_PER_THREAD, block);
@@ -98,7 +96,6 @@ TEST_F(LegacyStream, AFreeBesideTheThreadsOwnDefaultStreamMakesNoStreamWait) {
 }
 
 TEST_F(LegacyStream, IsAwaitedBesideABusyBlockingStream) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream busy = make_blocking();
   const CUdeviceptr block = allocate(kBytes);
   keep_busy(busy, allocate(kBytes));
@@ -112,7 +109,6 @@ TEST_F(LegacyStream, IsAwaitedBesideABusyBlockingStream) {
 }
 
 TEST_F(LegacyStream, StandsForADestroyedStreamInItsOrder) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream busy = make_blocking();
   const CUstream gone = make_blocking();
   const CUdeviceptr block = allocate(kBytes);
@@ -126,7 +122,6 @@ TEST_F(LegacyStream, StandsForADestroyedStreamInItsOrder) {
 }
 
 TEST_F(LegacyStream, StandsForTheDefaultStreamOfAnotherThread) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream busy = make_blocking();
   const CUdeviceptr block = allocate(kBytes);
   keep_busy(busy, allocate(kBytes));
@@ -152,7 +147,6 @@ TEST_F(LegacyStream, StandsForTheDefaultStreamOfAnotherThread) {
 }
 
 TEST_F(LegacyStream, StandsForABlockingStreamThatNobodySawWhereNoOtherIsBusy) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream unseen = make_unseen();
   const CUdeviceptr block = allocate(kBytes);
   hold(unseen);
@@ -164,7 +158,6 @@ TEST_F(LegacyStream, StandsForABlockingStreamThatNobodySawWhereNoOtherIsBusy) {
 
 // Its first work names it, on any thread.
 TEST_F(LegacyStream, StandsForAStreamThatNobodySawFromItsFirstWorkOn) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream busy = make_blocking();
   const CUstream unseen = make_unseen();
   const CUdeviceptr block = allocate(kBytes);
@@ -180,7 +173,6 @@ TEST_F(LegacyStream, StandsForAStreamThatNobodySawFromItsFirstWorkOn) {
 
 // A named one shows that streams are created past the hooks: there may be more of them.
 TEST_F(LegacyStream, StandsForStreamsThatNobodySawOnceOneOfThemIsNamed) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream busy = make_blocking();
   const CUstream named = make_unseen();
   const CUstream unseen = make_unseen();
