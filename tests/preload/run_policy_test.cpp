@@ -79,13 +79,6 @@ TEST(RunEnvironment, NvtxIsTakenOnlyForABatchRange) {
       Not(Contains(named("NVTX_INJECTION64_PATH"))));
 }
 
-TEST(RunEnvironment, FlagsAreVariables) {
-  Preload preload = kPreload;
-  preload.flags = {{"WEIR_BUDGET", "80%"}};
-  EXPECT_THAT(environment_for(preload, environment_of({})).variables,
-              Contains(Variable{"WEIR_BUDGET", "80%"}));
-}
-
 TEST(RunEnvironment, ChangesReplaceWhatWasThereAndLeaveTheRest) {
   const std::array<const char*, 5> current{"A=1", "AB=2", "A=3", "EMPTY=", nullptr};
   EXPECT_THAT(with_variables(current.data(), {{"A", "new=value"}, {"C", ""}}),
@@ -132,17 +125,6 @@ preload::Summary run_ahead_summary() {
                    .reserved = mib(380)}};
   summary.devices.push_back(device);
   return summary;
-}
-
-TEST(RunReport, SaysWhyThereIsNoSummary) {
-  EXPECT_THAT(remarks({}, {}),
-              ElementsAre(Remark{
-                  LogLevel::kWarn,
-                  "there is no summary: the program used no CUDA, or ended without writing one"}));
-  EXPECT_THAT(remarks({.signal = SIGKILL}, {}),
-              ElementsAre(Remark{LogLevel::kWarn,
-                                 "there is no summary: SIGKILL ended the program before it could "
-                                 "write one"}));
 }
 
 TEST(RunReport, ASummaryIsInThreeLinesAndOneOfAdvice) {
@@ -196,13 +178,6 @@ TEST(RunReport, IsSilentWhereThereIsASummary) {
   collected.summaries.push_back({sample_summary(), {}});
   EXPECT_THAT(remarks({}, collected), IsEmpty());
   EXPECT_THAT(remarks({.signal = SIGTERM}, collected), IsEmpty());
-}
-
-TEST(RunReport, NamesSummariesThatAreCutOff) {
-  const auto all = remarks({.signal = SIGKILL}, {.summaries = {}, .unreadable = {"12.json"}});
-  ASSERT_EQ(all.size(), 1U);
-  EXPECT_EQ(all[0].level, LogLevel::kWarn);
-  EXPECT_THAT(all[0].text, HasSubstr("12.json"));
 }
 
 TEST(RunReport, SignalsHaveNamesOrNumbers) {

@@ -57,14 +57,6 @@ TEST(WeirRun, FlagsReachTheProgramAsVariablesAndBeatTheEnvironment) {
             "NVTX_INJECTION64_PATH=" FAKE_LIBRARY "\n");
 }
 
-TEST(WeirRun, TheLibraryIsPreloadedAndTheUsersVariablesStay) {
-  const Finished weir =
-      run_weir(run_words({}, {"print", "LD_PRELOAD", "print", "OWN", "print", "WEIR_BUDGET"}),
-               {{"OWN", "a b"}, {"WEIR_BUDGET", "5GiB"}});
-  EXPECT_EQ(weir.out, "LD_PRELOAD=" FAKE_LIBRARY "\nOWN=a b\nWEIR_BUDGET=5GiB\n");
-  EXPECT_EQ(after_allocator(weir.err), kNoCuda);
-}
-
 TEST(WeirRun, AProgramWithoutCudaIsRemarkedUnlessOnlyErrorsAreAskedFor) {
   EXPECT_EQ(after_allocator(run_weir(run_words({"--log", "info"}, {})).err), kNoCuda);
   EXPECT_EQ(after_allocator(run_weir(run_words({"--log", "error"}, {})).err), "");

@@ -175,8 +175,7 @@ TEST_F(DoctorCollect, ATrialKeepsWhatTheUserPreloads) {
   if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitized library cannot be preloaded into sh";
   setenv("LD_PRELOAD", "/nowhere/mine.so", 1);
   const auto attempt = [](const std::string& library, const std::string& script) {
-    return try_library(library, "sh", "/bin/sh", {"sh", "-c", script},
-                       std::chrono::milliseconds(60'000));
+    return try_library(library, "sh", "/bin/sh", {"sh", "-c", script}, std::chrono::minutes(10));
   };
   const Trial shown = attempt(FAKE_LIBRARY, "echo \"with $LD_PRELOAD\" >&2; exit 1");
   const Trial loaded = attempt(FAKE_LIBRARY,
@@ -192,7 +191,7 @@ TEST_F(DoctorCollect, ATrialKeepsWhatTheUserPreloads) {
 TEST_F(DoctorCollect, ATrialSeesTheLibraryInTheProcess) {
   if (WEIR_TEST_SANITIZED != 0) GTEST_SKIP() << "a sanitized library cannot be preloaded into cat";
   const auto attempt = [](const std::string& library, const std::string& script,
-                          std::chrono::milliseconds limit = std::chrono::milliseconds(60'000)) {
+                          std::chrono::milliseconds limit = std::chrono::minutes(10)) {
     return try_library(library, "sh", "/bin/sh", {"sh", "-c", script}, limit);
   };
   const std::string maps = "cat /proc/self/maps";

@@ -64,13 +64,15 @@ struct Look {
 
 /// Runs in the stream's order, behind the work that wrote the pattern and before any work of the
 /// block's next owner. Each word is slow to check, so it checks the ends and one in the middle.
-inline void look(void* data) {
-  const Look what = *static_cast<Look*>(data);
-  delete static_cast<Look*>(data);
+inline void check(const Look& what) {
   const auto* words = reinterpret_cast<const std::uint32_t*>(what.pointer);
   for (const std::uint32_t at : {std::uint32_t{0}, what.words / 2, what.words - 1}) {
     if (words[at] != what.pattern) ++corrupted;
   }
+}
+inline void look(void* data) {
+  check(*static_cast<Look*>(data));
+  delete static_cast<Look*>(data);
 }
 
 /// Streams that all threads use, each replaced now and then. Stream `i` is of device `i` modulo
@@ -293,10 +295,7 @@ class HostileThread {
   };
   static void look_again(void* data) {
     const auto& mine = *static_cast<GraphLook*>(data);
-    const auto* words = reinterpret_cast<const std::uint32_t*>(mine.look.pointer);
-    for (const std::uint32_t at : {std::uint32_t{0}, mine.look.words / 2, mine.look.words - 1}) {
-      if (words[at] != mine.look.pattern) ++corrupted;
-    }
+    check(mine.look);
     ++*mine.count;
   }
 

@@ -68,6 +68,56 @@ class Inside : public ::testing::Test {
     ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
   }
 
+  [[nodiscard]] static CUcontext current() {
+    CUcontext context = nullptr;
+    EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    return context;
+  }
+  static void use(CUcontext context) { ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS); }
+  /// Which is current from then on.
+  static CUcontext make_context(int device = 0) {
+    CUcontext context = nullptr;
+    EXPECT_EQ(cuCtxCreate_v2(&context, 0, device), CUDA_SUCCESS);
+    return context;
+  }
+  /// Runs `body` on a thread of its own, with the first device.
+  template <typename Body>
+  static void on_another_thread(const Body& body) {
+    std::thread([&] {
+      ASSERT_NO_FATAL_FAILURE(use_device(0));
+      body();
+    }).join();
+  }
+
+  [[nodiscard]] static CUevent make_event() {
+    CUevent event = nullptr;
+    EXPECT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    return event;
+  }
+  static void begin_capture(CUstream stream,
+                            CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
+    ASSERT_EQ(cuStreamBeginCapture(stream, mode), CUDA_SUCCESS);
+  }
+  /// Expects that nothing has broken it.
+  static void end_capture(CUstream stream) {
+    CUgraph graph = nullptr;
+    EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS) << "the capture was broken";
+    EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  }
+  [[nodiscard]] static CUmemoryPool default_pool() {
+    CUmemoryPool pool = nullptr;
+    EXPECT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+    return pool;
+  }
+  [[nodiscard]] static CUmemoryPool make_pool() {
+    CUmemPoolProps properties{};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemoryPool pool = nullptr;
+    EXPECT_EQ(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+    return pool;
+  }
+
   [[nodiscard]] static CUstream make_stream(unsigned flags = CU_STREAM_NON_BLOCKING) {
     CUstream stream = nullptr;
     EXPECT_EQ(cuStreamCreate(&stream, flags), CUDA_SUCCESS);
@@ -82,6 +132,23 @@ class Inside : public ::testing::Test {
     CUdeviceptr pointer = 0;
     EXPECT_EQ(cuMemAllocAsync(&pointer, bytes, stream), CUDA_SUCCESS);
     return pointer;
+  }
+  /// What a request returns that may fail. Its memory stays allocated.
+  [[nodiscard]] static CUresult try_allocate(std::size_t bytes) {
+    CUdeviceptr pointer = 0;
+    return cuMemAlloc(&pointer, bytes);
+  }
+  [[nodiscard]] static CUresult try_allocate(std::size_t bytes, CUstream stream) {
+    CUdeviceptr pointer = 0;
+    return cuMemAllocAsync(&pointer, bytes, stream);
+  }
+  /// Pages of the first device, past the pool.
+  static CUresult make_pages(std::size_t bytes, CUmemGenericAllocationHandle* pages = nullptr) {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemGenericAllocationHandle handle = 0;
+    return cuMemCreate(pages != nullptr ? pages : &handle, bytes, &properties, 0);
   }
   static void free(CUdeviceptr pointer) { EXPECT_EQ(cuMemFree(pointer), CUDA_SUCCESS); }
   static void free(CUdeviceptr pointer, CUstream stream) {
@@ -127,6 +194,20 @@ class Inside : public ::testing::Test {
     return *found;
   }
   [[nodiscard]] static Statistics statistics() { return arena().pool().statistics(); }
+  [[nodiscard]] static Bytes used() { return arena().account().used(); }
+  /// What the account has of a kind of memory that the driver served past the pools.
+  [[nodiscard]] static Bytes passed(const std::string& kind) {
+    for (const Passed& each : arena().account().passed_kinds()) {
+      if (each.kind == kind) return each.level.current;
+    }
+    return {};
+  }
+  /// What the program is told to be free.
+  [[nodiscard]] static std::size_t free_bytes() {
+    std::size_t free = 0;
+    EXPECT_EQ(cuMemGetInfo(&free, nullptr), CUDA_SUCCESS);
+    return free;
+  }
   /// Driver calls since the counters were cleared, without the query of the current context, with
   /// which each call of a program begins.
   [[nodiscard]] static std::uint64_t calls() {

@@ -21,36 +21,9 @@ class Batches : public Inside {
   }
 };
 
-TEST_F(Batches, ThrottledHoldsTheThirdBack) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "3600s"}}));
-  const CUstream stream = make_stream();
-  const CUdeviceptr block = allocate(kMib);
-  hold(stream);
-  ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
-  ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
-  Arena& here = arena();
-  CUcontext context = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
-  std::atomic<bool> admitted{false};
-  std::thread other([&] {
-    EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
-    EXPECT_TRUE(begin_batch("step"));
-    admitted = true;
-    end_batch();
-  });
-  await_another_question();
-  EXPECT_FALSE(admitted);
-  weir_standin_release(stream);
-  other.join();
-  EXPECT_TRUE(admitted);
-  EXPECT_EQ(here.batches(), 3U);
-  const AdmissionStatistics held_back = here.admission();
-  EXPECT_EQ(held_back.hard.count + held_back.soft.count + held_back.turn.count, 1U);
-}
-
 // PyTorch 2.5's set_device(0) leaves a new thread without a context: the runtime's device is 0
 // anyway.
-TEST_F(Batches, AThreadWithoutAContextIsOnDevice0) {
+TEST_F(Batches, ThrottledHoldsTheThirdBackOnAThreadWithoutAContextToo) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(kMib);
@@ -64,8 +37,7 @@ TEST_F(Batches, AThreadWithoutAContextIsOnDevice0) {
     EXPECT_TRUE(begin_batch("inner"));
     end_batch();
     end_batch();
-    CUcontext context = nullptr;
-    EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    const CUcontext context = current();
     EXPECT_EQ(context, nullptr);
   });
   await_another_question();
@@ -74,6 +46,8 @@ TEST_F(Batches, AThreadWithoutAContextIsOnDevice0) {
   other.join();
   EXPECT_TRUE(admitted);
   EXPECT_EQ(arena().batches(), 3U);
+  const AdmissionStatistics held_back = arena().admission();
+  EXPECT_EQ(held_back.hard.count + held_back.soft.count + held_back.turn.count, 1U);
 }
 
 TEST_F(Batches, AThreadWithoutAContextBeginsNoneWhileNobodyUsesDevice0) {
@@ -130,8 +104,7 @@ TEST_F(Batches, BarrierWaitsForTheDeviceAtTheEnd) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POLICY", "barrier"}, {"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(kMib);
-  CUcontext context = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  const CUcontext context = current();
   hold(stream);
   std::atomic<bool> ended{false};
   std::thread other([&] {
@@ -151,10 +124,7 @@ TEST_F(Batches, WhatOtherThreadsAllocateIsTheOnlyOpenBatchs) {
   const auto batch = here.begin_batch("step");
   ASSERT_TRUE(batch);
   CUdeviceptr block = 0;
-  std::thread([&] {
-    ASSERT_NO_FATAL_FAILURE(use_device(0));
-    block = allocate(kMib, make_stream());
-  }).join();
+  on_another_thread([&] { block = allocate(kMib, make_stream()); });
   EXPECT_EQ(batch->ticket.ticket->net, mib(1));
   EXPECT_EQ(batch->ticket.ticket->peak, mib(1));
   free(block);
@@ -169,19 +139,15 @@ TEST_F(Batches, WithTwoOpenOnlyTheOwnThreadsAllocationsAreABatchs) {
   const auto batch = here.begin_batch("step");
   ASSERT_TRUE(batch);
   CUdeviceptr theirs = 0;
-  std::thread([&] {
-    ASSERT_NO_FATAL_FAILURE(use_device(0));
+  on_another_thread([&] {
     const auto other = here.begin_batch("other");
     ASSERT_TRUE(other);
     theirs = allocate(2 * kMib);
     EXPECT_EQ(other->ticket.ticket->net, mib(2));
-    std::thread([&] {
-      ASSERT_NO_FATAL_FAILURE(use_device(0));
-      (void)allocate(4 * kMib);
-    }).join();
+    on_another_thread([&] { (void)allocate(4 * kMib); });
     EXPECT_EQ(other->ticket.ticket->net, mib(2));
     here.end_batch(*other);
-  }).join();
+  });
   EXPECT_EQ(batch->ticket.ticket->net, Bytes{});
   const CUdeviceptr own = allocate(kMib);
   EXPECT_EQ(batch->ticket.ticket->net, mib(1));
@@ -193,10 +159,9 @@ TEST_F(Batches, WithTwoOpenOnlyTheOwnThreadsAllocationsAreABatchs) {
 TEST_F(Batches, NoneIsBegunInACapture) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
-  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  begin_capture(stream);
   EXPECT_FALSE(begin_batch("step"));
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  end_capture(stream);
 }
 
 TEST_F(Batches, WhatIsSharedIsNoLongerTheBatchs) {

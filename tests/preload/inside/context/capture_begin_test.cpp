@@ -118,14 +118,13 @@ TEST_F(BeginningOfCapture, DuringAnotherAsksForNothing) {
   const CUstream first = make_stream();
   each_way([&](const auto& begin) {
     const CUdeviceptr block = allocate(kBytes);
-    ASSERT_EQ(cuStreamBeginCapture(first, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    begin_capture(first, CU_STREAM_CAPTURE_MODE_RELAXED);
     free(block);
     weir_standin_clear_counters();
     ASSERT_NO_FATAL_FAILURE(begin());
     EXPECT_EQ(weir_standin_calls("cuStreamQuery"), 0U);
     EXPECT_EQ(statistics().awaiting.current, Bytes{kBytes});
-    CUgraph graph = nullptr;
-    ASSERT_EQ(cuStreamEndCapture(first, &graph), CUDA_SUCCESS);
+    end_capture(first);
   });
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 class CaptureOverContexts : public Inside {
  protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(start_two()); }
   /// Sets up two devices with an arena each; the second one's context is current afterwards.
   void start_two(Variables variables = {{"WEIR_STANDIN_DEVICES", "2"}}) {
     ASSERT_NO_FATAL_FAILURE(start(variables));
@@ -24,7 +25,6 @@ class CaptureOverContexts : public Inside {
     free(allocate(kBytes));
     settle();
   }
-  static void use(CUcontext context) { ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS); }
   /// Begins a capture on the first device and has the second one's stream join it.
   void begin(CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
     use(first_);
@@ -83,23 +83,7 @@ class CaptureOverContexts : public Inside {
   CUevent merged_ = nullptr;
 };
 
-TEST_F(CaptureOverContexts, AHostFunctionOfTheStreamThatJoinedRunsWithEachLaunch) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
-  ASSERT_NO_FATAL_FAILURE(begin());
-  int runs = 0;
-  ASSERT_EQ(cuLaunchHostFunc(
-                joined_, [](void* data) { ++*static_cast<int*>(data); }, &runs),
-            CUDA_SUCCESS);
-  const CUgraphExec launchable = instantiate(end());
-  for (int launched = 1; launched <= 3; ++launched) {
-    ASSERT_NO_FATAL_FAILURE(launch(launchable));
-    EXPECT_EQ(runs, launched);
-  }
-  EXPECT_EQ(cuGraphExecDestroy(launchable), CUDA_SUCCESS);
-}
-
 TEST_F(CaptureOverContexts, AnAllocationOnTheStreamThatJoinedIsTheGraphs) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
   weir_standin_clear_counters();
   const CUdeviceptr block = allocate(kBytes, joined_);
@@ -117,7 +101,6 @@ TEST_F(CaptureOverContexts, AnAllocationOnTheStreamThatJoinedIsTheGraphs) {
 }
 
 TEST_F(CaptureOverContexts, FreesOfTheContextThatJoinedDoNotBreakIt) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   const CUstream other = make_stream();
   const CUdeviceptr busy = allocate(kBytes);
   keep_busy(other, busy);
@@ -138,10 +121,9 @@ TEST_F(CaptureOverContexts, FreesOfTheContextThatJoinedDoNotBreakIt) {
 }
 
 TEST_F(CaptureOverContexts, AContextThatDoesNotJoinGoesOnAsBefore) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   const CUstream stream = make_stream();
   use(first_);
-  ASSERT_EQ(cuStreamBeginCapture(origin_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  begin_capture(origin_);
   EXPECT_FALSE(capturing(second_));
   const CUdeviceptr block = allocate(kBytes);
   keep_busy(stream, block);
@@ -150,12 +132,10 @@ TEST_F(CaptureOverContexts, AContextThatDoesNotJoinGoesOnAsBefore) {
   wait_until([&] { return is_handed_out(block, kBytes); });
   EXPECT_NE(trim(1), Bytes{});
   EXPECT_TRUE(is_whole());
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(origin_, &graph), CUDA_SUCCESS);
+  end_capture(origin_);
 }
 
 TEST_F(CaptureOverContexts, CostsNothingWhereNoneIsUnderWay) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_EQ(cuEventRecord(merged_, joined_), CUDA_SUCCESS);
   weir_standin_clear_counters();
   ASSERT_EQ(cuStreamWaitEvent(joined_, merged_, 0), CUDA_SUCCESS);
@@ -171,7 +151,6 @@ TEST_F(CaptureOverContexts, CostsNothingWhereNoneIsUnderWay) {
 
 /// Neither of these forbids our calls on this or other threads.
 TEST_F(CaptureOverContexts, OfEveryModeIsLeftWhole) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   for (const auto mode : {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED,
                           CU_STREAM_CAPTURE_MODE_GLOBAL}) {
     ASSERT_NO_FATAL_FAILURE(begin(mode));
@@ -190,7 +169,6 @@ TEST_F(CaptureOverContexts, OfEveryModeIsLeftWhole) {
 
 #if CUDA_VERSION >= 12030
 TEST_F(CaptureOverContexts, IntoAGraphThatIsThereIsKnownToo) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   CUgraph graph = nullptr;
   use(first_);
   ASSERT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
@@ -208,7 +186,6 @@ TEST_F(CaptureOverContexts, IntoAGraphThatIsThereIsKnownToo) {
 TEST_F(CaptureOverContexts, GoesOnAfterAnEndOnTheStreamThatJoined) {
   expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
   CUgraph graph = nullptr;
   EXPECT_EQ(cuStreamEndCapture(joined_, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
@@ -221,7 +198,6 @@ TEST_F(CaptureOverContexts, GoesOnAfterAnEndOnTheStreamThatJoined) {
 
 TEST_F(CaptureOverContexts, ThatWasNeverJoinedAgainIsOverAllTheSame) {
   expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
   const CUdeviceptr block = allocate(kBytes);
   ASSERT_EQ(cuMemsetD8Async(block, 1, 1, joined_), CUDA_SUCCESS);
@@ -236,7 +212,6 @@ TEST_F(CaptureOverContexts, ThatWasNeverJoinedAgainIsOverAllTheSame) {
 TEST_F(CaptureOverContexts, ThatBrokeIsOverAtItsEnd) {
   expect_refused("cuStreamQuery", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
   EXPECT_EQ(cuStreamQuery(joined_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   EXPECT_TRUE(capturing(second_));
@@ -247,7 +222,6 @@ TEST_F(CaptureOverContexts, ThatBrokeIsOverAtItsEnd) {
 }
 
 TEST_F(CaptureOverContexts, IsOverEverywhereWhenItsStreamIsDestroyed) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
   const CUdeviceptr block = allocate(kBytes);
   free(block);
@@ -258,7 +232,6 @@ TEST_F(CaptureOverContexts, IsOverEverywhereWhenItsStreamIsDestroyed) {
 }
 
 TEST_F(CaptureOverContexts, IsOverEverywhereWhenItsContextIsGone) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
   ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
   use(second_);
@@ -270,7 +243,6 @@ TEST_F(CaptureOverContexts, IsOverEverywhereWhenItsContextIsGone) {
 
 TEST_F(CaptureOverContexts, GoesOnWhenAContextThatJoinedIsGone) {
   expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
   ASSERT_EQ(cuDevicePrimaryCtxReset(1), CUDA_SUCCESS);
   use(first_);
@@ -283,7 +255,6 @@ TEST_F(CaptureOverContexts, GoesOnWhenAContextThatJoinedIsGone) {
 }
 
 TEST_F(CaptureOverContexts, EndsOnAnotherThreadWhereItsModeAllowsThat) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin(CU_STREAM_CAPTURE_MODE_RELAXED));
   std::thread([&] { EXPECT_EQ(cuGraphDestroy(end()), CUDA_SUCCESS); }).join();
   EXPECT_FALSE(capturing(first_));
@@ -291,9 +262,8 @@ TEST_F(CaptureOverContexts, EndsOnAnotherThreadWhereItsModeAllowsThat) {
 }
 
 TEST_F(CaptureOverContexts, IsNotJoinedByAWaitForWorkOfAnotherStream) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   use(first_);
-  ASSERT_EQ(cuStreamBeginCapture(origin_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  begin_capture(origin_);
   use(second_);
   ASSERT_EQ(cuEventRecord(merged_, make_stream()), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamWaitEvent(joined_, merged_, 0), CUDA_SUCCESS);
@@ -307,13 +277,11 @@ TEST_F(CaptureOverContexts, IsNotJoinedByAWaitForWorkOfAnotherStream) {
 
 /// Each has its own number: the end of one does not end the other.
 TEST_F(CaptureOverContexts, OfTwoAtOnceEachEndsForItself) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
   use(first_);
   const CUstream another = make_stream();
-  ASSERT_EQ(cuStreamBeginCapture(another, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(another, &graph), CUDA_SUCCESS);
+  begin_capture(another);
+  end_capture(another);
   EXPECT_TRUE(capturing(first_));
   EXPECT_TRUE(capturing(second_));
   free(allocate(kBytes));
@@ -323,24 +291,12 @@ TEST_F(CaptureOverContexts, OfTwoAtOnceEachEndsForItself) {
   EXPECT_FALSE(capturing(second_));
 }
 
-TEST_F(CaptureOverContexts, IsJoinedAgainByTheSameStream) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_NO_FATAL_FAILURE(begin());
-    EXPECT_TRUE(capturing(second_));
-    free(allocate(kBytes));
-    EXPECT_EQ(cuGraphDestroy(end()), CUDA_SUCCESS);
-    EXPECT_FALSE(capturing(second_));
-  }
-}
-
 /// Like a library that gets the driver's functions elsewhere.
 TEST_F(CaptureOverContexts, IsNotBrokenWhereNobodySawTheStreamJoin) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   const Driver& driver = Process::get()->driver();  // past the hooks
   const CUdeviceptr busy = allocate(kBytes);
   use(first_);
-  ASSERT_EQ(cuStreamBeginCapture(origin_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  begin_capture(origin_);
   ASSERT_EQ(cuEventRecord(forked_, origin_), CUDA_SUCCESS);
   use(second_);
   ASSERT_EQ(driver.cuStreamWaitEvent(joined_, forked_, 0), CUDA_SUCCESS);
@@ -357,7 +313,6 @@ TEST_F(CaptureOverContexts, IsNotBrokenWhereNobodySawTheStreamJoin) {
 }
 
 TEST_F(CaptureOverContexts, ThatNobodySawBeginIsNotBrokenOnceItIsExpected) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   const Driver& driver = Process::get()->driver();
   use(first_);
   CapturesUnderWay::expect_unknown();  // as if its context was not available
@@ -382,7 +337,6 @@ TEST_F(CaptureOverContexts, ThatNobodySawBeginIsNotBrokenOnceItIsExpected) {
 }
 
 TEST_F(CaptureOverContexts, OfAThreadsDefaultStreamEndsWithTheThread) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   std::thread([&] {
     use(first_);
     EXPECT_EQ(cuStreamBeginCapture(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED),
@@ -395,12 +349,11 @@ TEST_F(CaptureOverContexts, OfAThreadsDefaultStreamEndsWithTheThread) {
 
 /// No fence on the streams of both contexts is possible while one of them is captured.
 TEST_F(CaptureOverContexts, AFreeThatWaitsForBothContextsIsDoneAtItsEnd) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_EQ(cuCtxEnablePeerAccess(first_, 0), CUDA_SUCCESS);
   const CUdeviceptr here = allocate(kBytes);
   const CUdeviceptr elsewhere = allocate(kBytes);
   use(first_);
-  ASSERT_EQ(cuStreamBeginCapture(origin_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  begin_capture(origin_);
   free(elsewhere);
   use(second_);
   free(here);
@@ -410,8 +363,7 @@ TEST_F(CaptureOverContexts, AFreeThatWaitsForBothContextsIsDoneAtItsEnd) {
   EXPECT_FALSE(is_handed_out(elsewhere, kBytes));
   EXPECT_TRUE(is_whole());
   use(first_);
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(origin_, &graph), CUDA_SUCCESS);
+  end_capture(origin_);
   use(second_);
   EXPECT_EQ(statistics().allocated.current, Bytes{});
   settle();
@@ -419,11 +371,10 @@ TEST_F(CaptureOverContexts, AFreeThatWaitsForBothContextsIsDoneAtItsEnd) {
 }
 
 TEST_F(CaptureOverContexts, AFreeThatWaitsForItsEndGoesWithItsContext) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_EQ(cuCtxEnablePeerAccess(first_, 0), CUDA_SUCCESS);
   const CUdeviceptr block = allocate(kBytes);
   use(first_);
-  ASSERT_EQ(cuStreamBeginCapture(origin_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  begin_capture(origin_);
   use(second_);
   free(block);
   ASSERT_EQ(cuDevicePrimaryCtxReset(1), CUDA_SUCCESS);
@@ -431,8 +382,7 @@ TEST_F(CaptureOverContexts, AFreeThatWaitsForItsEndGoesWithItsContext) {
   std::vector<CUdeviceptr> blocks;  // one of them may have the address
   for (int i = 0; i < 8; ++i) blocks.push_back(allocate(kBytes));
   use(first_);
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(origin_, &graph), CUDA_SUCCESS);
+  end_capture(origin_);
   ASSERT_NO_FATAL_FAILURE(use_device(1));
   EXPECT_EQ(statistics().allocated.current, Bytes{8 * kBytes});
   for (const CUdeviceptr each : blocks) free(each);
@@ -440,7 +390,6 @@ TEST_F(CaptureOverContexts, AFreeThatWaitsForItsEndGoesWithItsContext) {
 
 /// With many captures in turn: the objects for their host functions end with the graphs.
 TEST_F(CaptureOverContexts, HostFunctionsAreLeftToTheirGraphs) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
   weir_standin_clear_counters();
   std::atomic<int> runs{0};
@@ -463,7 +412,6 @@ TEST_F(CaptureOverContexts, HostFunctionsAreLeftToTheirGraphs) {
 
 /// A driver that does not report the end of a graph.
 TEST_F(CaptureOverContexts, HostFunctionsStayWhereTheGraphCannotHaveThem) {
-  ASSERT_NO_FATAL_FAILURE(start_two());
   ASSERT_NO_FATAL_FAILURE(begin());
   weir_standin_fail("cuGraphRetainUserObject", 1, CUDA_ERROR_NOT_SUPPORTED, kWeirStandinOnce);
   int runs = 0;

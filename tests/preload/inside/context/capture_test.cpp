@@ -7,14 +7,7 @@ namespace {
 
 class Capture : public Inside {
  protected:
-  static void begin(CUstream stream, CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
-    ASSERT_EQ(cuStreamBeginCapture(stream, mode), CUDA_SUCCESS);
-  }
-  static void expect_end(CUstream stream) {
-    CUgraph graph = nullptr;
-    EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    EXPECT_NE(graph, nullptr);
-  }
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(start()); }
   /// Frees a block while `stream` continues to use it, so that an event covers it.
   [[nodiscard]] static CUdeviceptr freed_in_use(CUstream stream) {
     const CUdeviceptr block = allocate(kBytes);
@@ -35,39 +28,38 @@ class Capture : public Inside {
     return sum;
   }
 };
+class CaptureUnder : public Capture {
+  void SetUp() override {}
+};
 
 TEST_F(Capture, AnAllocationOnTheCapturedStreamIsTheGraphs) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
-  ASSERT_NO_FATAL_FAILURE(begin(stream));
+  begin_capture(stream);
   const CUdeviceptr block = allocate(kBytes, stream);
   ASSERT_EQ(cuMemsetD8Async(block, 1, kBytes, stream), CUDA_SUCCESS);
   free(block, stream);
   EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 1U);
   EXPECT_EQ(weir_standin_calls("cuMemFreeAsync"), 1U);
   EXPECT_EQ(statistics().reserved.current, Bytes{});
-  expect_end(stream);
+  end_capture(stream);
   EXPECT_EQ(allocate(kBytes, stream) != 0, true);
   EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 1U);
 }
 
-TEST_F(Capture, WhatGraphsReserveIsCounted) {
+TEST_F(CaptureUnder, WhatGraphsReserveIsCounted) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   const CUstream stream = make_stream();
-  ASSERT_NO_FATAL_FAILURE(begin(stream));
-  const CUdeviceptr block = allocate(4 * kMib, stream);
-  free(block, stream);
-  expect_end(stream);
-  std::size_t free_now = 0;
-  ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(free_now, 60 * kMib);
+  begin_capture(stream);
+  free(allocate(4 * kMib, stream), stream);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes(), 60 * kMib);
 }
 
 TEST_F(Capture, OnlyMemoryOnItsOwnStreamsStaysWithTheGraph) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   const CUstream other = make_stream();
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  begin_capture(captured);
   void* const inside = allocate_on(0, kBytes, captured);
   void* const beside = allocate_on(0, kBytes, other);
   void* const legacy = allocate_on(0, kBytes, nullptr);
@@ -77,12 +69,11 @@ TEST_F(Capture, OnlyMemoryOnItsOwnStreamsStaysWithTheGraph) {
   free_on(0, inside, captured);
   free_on(0, beside, other);
   free_on(0, legacy, nullptr);
-  expect_end(captured);
+  end_capture(captured);
   EXPECT_EQ(statistics().requested.current, Bytes{kBytes});
 }
 
 TEST_F(Capture, OtherStreamsAreServedFromTheCache) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(kBytes, stream);
@@ -90,17 +81,17 @@ TEST_F(Capture, OtherStreamsAreServedFromTheCache) {
   free(block, stream);
   free(any);
   settle();
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  begin_capture(captured);
   weir_standin_clear_counters();
   // By now both are available to everybody, in any order.
   const CUdeviceptr first = allocate(kBytes, stream);
   const CUdeviceptr second = allocate(kBytes);
   EXPECT_TRUE((first == block && second == any) || (first == any && second == block));
   EXPECT_EQ(unsafe_calls(), 0U);
-  expect_end(captured);
+  end_capture(captured);
 }
 
-TEST_F(Capture, NothingIsQueriedRecordedOrGivenBack) {
+TEST_F(CaptureUnder, NothingIsQueriedRecordedOrGivenBack) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "20ms"}}));
   const CUstream captured = make_stream();
   const CUstream stream = make_stream();
@@ -109,12 +100,11 @@ TEST_F(Capture, NothingIsQueriedRecordedOrGivenBack) {
   for (int i = 0; i < 100; ++i) blocks.push_back(allocate(kBytes));
   std::vector<CUdeviceptr> ordered;
   for (int i = 0; i < 100; ++i) ordered.push_back(allocate(kBytes, stream));
-  CUmemoryPool pool = nullptr;
-  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  const CUmemoryPool pool = default_pool();
   free(allocate(kMib));
   settle();
 
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  begin_capture(captured);
   weir_standin_clear_counters();
   for (const CUdeviceptr block : blocks) free(block);
   for (const CUdeviceptr block : ordered) free(block, other);
@@ -129,13 +119,12 @@ TEST_F(Capture, NothingIsQueriedRecordedOrGivenBack) {
               CUDA_SUCCESS);
     EXPECT_EQ(cuMemsetD8Async(ordered.front(), 1, 1, captured), CUDA_SUCCESS);
   }
-  CUdeviceptr none = 0;
-  EXPECT_EQ(cuMemAlloc(&none, 8 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(try_allocate(8 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
   const CUstream brief = make_stream();
   free(allocate(kBytes, brief), brief);
   EXPECT_EQ(unsafe_calls(), 0U);
   EXPECT_EQ(cuStreamDestroy(brief), CUDA_SUCCESS);
-  expect_end(captured);
+  end_capture(captured);
 
   // Memory freed meanwhile is usable afterwards.
   settle();
@@ -144,9 +133,8 @@ TEST_F(Capture, NothingIsQueriedRecordedOrGivenBack) {
 }
 
 TEST_F(Capture, AHostFunctionRunsWithEachLaunchOfItsGraph) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
-  ASSERT_NO_FATAL_FAILURE(begin(stream));
+  begin_capture(stream);
   int runs = 0;
   ASSERT_EQ(cuLaunchHostFunc(
                 stream, [](void* data) { ++*static_cast<int*>(data); }, &runs),
@@ -163,15 +151,14 @@ TEST_F(Capture, AHostFunctionRunsWithEachLaunchOfItsGraph) {
 }
 
 TEST_F(Capture, AFreeDuringTheCaptureStillAwaitsTheDevice) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(kBytes);
   keep_busy(stream, block);
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  begin_capture(captured);
   free(block);
   EXPECT_FALSE(is_handed_out(block, kBytes));
-  expect_end(captured);
+  end_capture(captured);
   EXPECT_FALSE(is_handed_out(block, kBytes));
   settle();
   EXPECT_EQ(statistics().awaiting.current, Bytes{});
@@ -179,15 +166,14 @@ TEST_F(Capture, AFreeDuringTheCaptureStillAwaitsTheDevice) {
 
 TEST_F(Capture, AnEndThatIsRefusedLeavesItUnderWay) {
   expect_refused("cuStreamEndCapture", CUDA_ERROR_INVALID_VALUE);
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   const CUdeviceptr block = freed_in_use(make_stream());
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  begin_capture(captured);
   EXPECT_EQ(cuStreamEndCapture(captured, nullptr), CUDA_ERROR_INVALID_VALUE);
   weir_standin_clear_counters();
   EXPECT_FALSE(is_handed_out(block, kBytes));
   EXPECT_EQ(unsafe_calls(), 0U);
-  expect_end(captured);
+  end_capture(captured);
   settle();
   EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
@@ -195,7 +181,6 @@ TEST_F(Capture, AnEndThatIsRefusedLeavesItUnderWay) {
 TEST_F(Capture, OneThatNobodyKnowsOfLosesNoFence) {
   expect_refused("cuEventQuery", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   const CUdeviceptr block = freed_in_use(make_stream());
   const Driver& driver = Process::get()->driver();  // past the hooks
@@ -208,42 +193,61 @@ TEST_F(Capture, OneThatNobodyKnowsOfLosesNoFence) {
 }
 
 TEST_F(Capture, OneWhoseStreamIsDestroyedIsReckonedWithUntilTheDriverEndsIt) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   free(allocate(kBytes));
   weir_standin_clear_counters();
   free(allocate(kBytes));
   EXPECT_EQ(weir_standin_calls("cuThreadExchangeStreamCaptureMode"), 0U);
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  begin_capture(captured);
   ASSERT_EQ(cuStreamDestroy(captured), CUDA_SUCCESS);
   weir_standin_clear_counters();
   for (int i = 0; i < 2; ++i) free(allocate(kBytes));  // the second asks about the first's free
   EXPECT_NE(weir_standin_calls("cuThreadExchangeStreamCaptureMode"), 0U);
 }
 
+TEST_F(Capture, ThatIsBegunTwiceStaysUnbroken) {
+  expect_refused("cuStreamBeginCapture", CUDA_ERROR_ILLEGAL_STATE);
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(kBytes);
+  begin_capture(stream);
+  EXPECT_NE(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  free(block);
+  end_capture(stream);
+}
+
+TEST_F(Capture, AStreamThatGoesMeanwhileIsWaitedForAllTheSame) {
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(kBytes, stream);
+  weir_standin_delay(stream, 20'000'000);
+  ASSERT_EQ(cuMemsetD8Async(block, 7, kBytes, stream), CUDA_SUCCESS);
+  free(block, stream);
+  begin_capture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+  ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  free(allocate(kBytes));
+  // The stand-in breaks the context of a copy or set that reaches another block's memory.
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
 TEST_F(Capture, OurCallsOnAnotherThreadDoNotBreakIt) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
-  std::thread([] {
-    ASSERT_NO_FATAL_FAILURE(use_device(0));
+  begin_capture(captured);
+  on_another_thread([] {
     const CUstream stream = make_stream();
     for (std::size_t bytes = 4096; bytes < kMib; bytes *= 2) {
       free(allocate(bytes));
       free(allocate(bytes, stream), stream);
     }
     EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
-  }).join();
-  expect_end(captured);
+  });
+  end_capture(captured);
 }
 
 TEST_F(Capture, ACaptureThatBreaksEndsForUsToo) {
   expect_refused("cuStreamSynchronize", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   const CUdeviceptr block = allocate(kBytes);
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  begin_capture(captured);
   free(block);
   EXPECT_NE(cuStreamSynchronize(captured), CUDA_SUCCESS);
   CUgraph graph = nullptr;
@@ -254,10 +258,9 @@ TEST_F(Capture, ACaptureThatBreaksEndsForUsToo) {
 }
 
 TEST_F(Capture, AStreamThatIsDestroyedMeanwhileEndsItForUsToo) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
   const CUdeviceptr block = allocate(kBytes);
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  begin_capture(captured);
   free(block);
   EXPECT_EQ(cuStreamDestroy(captured), CUDA_SUCCESS);
   EXPECT_FALSE(arena().fences().capturing());
@@ -266,15 +269,13 @@ TEST_F(Capture, AStreamThatIsDestroyedMeanwhileEndsItForUsToo) {
 }
 
 TEST_F(Capture, AWaitOnTheLegacyStreamMeanwhileIsNoFence) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream captured = make_stream();
-  CUevent event = nullptr;
-  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-  ASSERT_NO_FATAL_FAILURE(begin(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+  const CUevent event = make_event();
+  begin_capture(captured, CU_STREAM_CAPTURE_MODE_RELAXED);
   weir_standin_clear_counters();
   EXPECT_EQ(cuStreamWaitEvent(CU_STREAM_LEGACY, event, 0), CUDA_SUCCESS);
   EXPECT_EQ(unsafe_calls(), 1U) << "blocking streams would wait for each other";
-  expect_end(captured);
+  end_capture(captured);
 }
 
 /// How to destroy a stream that has joined a capture.
@@ -287,6 +288,7 @@ enum class Destroyed : std::uint8_t {
 
 class CapturedStream : public Capture, public ::testing::WithParamInterface<Destroyed> {
  protected:
+  void SetUp() override {}
   void end(CUstream origin, CUstream joined, CUevent event) {
     CUgraph graph = nullptr;
     if (GetParam() == Destroyed::kOfOneThatBroke) (void)cuStreamSynchronize(origin);
@@ -313,18 +315,16 @@ TEST_P(CapturedStream, ThatIsDestroyedLeavesMemoryUsable) {
   const CUstream gate = make_stream();
   hold(gate);
   ASSERT_EQ(cuMemsetD8Async(allocate(kBytes), 1, kBytes, gate), CUDA_SUCCESS);
-  CUevent opened = nullptr;
-  ASSERT_EQ(cuEventCreate(&opened, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  const CUevent opened = make_event();
   ASSERT_EQ(cuEventRecord(opened, gate), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(use_device(0));
   const CUstream origin = make_stream();
   const CUstream joined = make_stream();
-  CUevent event = nullptr;
-  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  const CUevent event = make_event();
   const CUdeviceptr used = allocate(kBytes);
   ASSERT_EQ(cuStreamWaitEvent(joined, opened, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemsetD8Async(used, 1, kBytes, joined), CUDA_SUCCESS);
-  ASSERT_NO_FATAL_FAILURE(begin(origin));
+  begin_capture(origin);
   ASSERT_EQ(cuEventRecord(event, origin), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamWaitEvent(joined, event, 0), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(end(origin, joined, event));
@@ -339,22 +339,21 @@ INSTANTIATE_TEST_SUITE_P(Captures, CapturedStream,
                          ::testing::Values(Destroyed::kBeforeTheEnd, Destroyed::kOfOneThatBroke,
                                            Destroyed::kBeforeItsOrigin, Destroyed::kMergedAgain));
 
-TEST_F(Capture, SegmentsThatMakeRoomMeanwhileGoBackAfterwards) {
+TEST_F(CaptureUnder, SegmentsThatMakeRoomMeanwhileGoBackAfterwards) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
   const CUstream captured = make_stream();
   free(allocate(4 * kMib));
   settle();
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  begin_capture(captured);
   weir_standin_clear_counters();
-  CUdeviceptr block = 0;
-  EXPECT_EQ(cuMemAlloc(&block, 8 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(try_allocate(8 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(unsafe_calls(), 0U);
-  expect_end(captured);
+  end_capture(captured);
   EXPECT_EQ(weir_standin_used(0), 0U);
   free(allocate(8 * kMib));
 }
 
-TEST_F(Capture, SegmentsThatAreGivenUpMeanwhileGoBackAfterwards) {
+TEST_F(CaptureUnder, SegmentsThatAreGivenUpMeanwhileGoBackAfterwards) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "unpooled"}}));
   const CUstream captured = make_stream();
   const CUstream stream = make_stream();
@@ -364,11 +363,11 @@ TEST_F(Capture, SegmentsThatAreGivenUpMeanwhileGoBackAfterwards) {
   (void)trim(0);
   EXPECT_EQ(weir_standin_used(0), 0U);
   const CUdeviceptr block = allocate(kBytes, stream);
-  ASSERT_NO_FATAL_FAILURE(begin(captured));
+  begin_capture(captured);
   weir_standin_clear_counters();
   free(block, stream);
   EXPECT_EQ(unsafe_calls(), 0U);
-  expect_end(captured);
+  end_capture(captured);
   settle();
   (void)trim(0);
   EXPECT_EQ(weir_standin_used(0), 0U);

@@ -258,39 +258,13 @@ TEST_F(Pacing, ACaptureIsNotHeldBack) {
   const CUstream other = make_stream();
   launch(1, other);
   (void)queue_the_budget();
-  ASSERT_EQ(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  begin_capture(captured);
   weir_standin_clear_counters();
   launch(10 * kOfAPoint, captured);
   launch(10 * kOfAPoint, other);
   EXPECT_EQ(weir_standin_calls("cuEventQuery"), 0U);
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U);
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(captured, &graph), CUDA_SUCCESS);
-  EXPECT_EQ(arena().paced().count, 0U);
-}
-
-/// Driver calls of a callback, which runs on its stream's own thread.
-void launch_in_callback(void* data) {
-  (void)cuCtxSetCurrent(*static_cast<CUcontext*>(data));
-  for (int i = 0; i < 1000; ++i) (void)cuMemsetD8Async(0, 0, 0, nullptr);
-}
-
-TEST_F(Pacing, ACallbackIsNotHeldBack) {
-  expect_refused("cuCtxGetCurrent", CUDA_ERROR_NOT_PERMITTED);
-  expect_refused("cuCtxSetCurrent", CUDA_ERROR_NOT_PERMITTED);
-  expect_refused("cuMemsetD8Async", CUDA_ERROR_NOT_PERMITTED);
-  expect_refused("cuStreamGetCtx", CUDA_ERROR_NOT_PERMITTED);
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
-  CUcontext context = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
-  const CUstream other = make_stream();
-  (void)queue_the_budget();
-  ASSERT_EQ(cuLaunchHostFunc(other, &launch_in_callback, &context), CUDA_SUCCESS);
-  ASSERT_EQ(
-      cuStreamAddCallback(
-          other, [](CUstream, CUresult, void* data) { launch_in_callback(data); }, &context, 0),
-      CUDA_SUCCESS);
-  EXPECT_EQ(cuStreamSynchronize(other), CUDA_SUCCESS);
+  end_capture(captured);
   EXPECT_EQ(arena().paced().count, 0U);
 }
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "tests/preload/inside/inside.hpp"
-#include "tests/support/log_capture.hpp"
 #include "tests/support/refused.hpp"
 
 namespace weir::preload::testing {
@@ -40,13 +39,6 @@ class ContextPagesTest : public Inside {
   static CUdeviceptr address(std::size_t n = 0) {
     return reinterpret_cast<CUdeviceptr>(range + n * kPage);
   }
-  static Bytes used() { return arena().account().used(); }
-  static Bytes passed(const char* kind) {
-    for (const Passed& each : arena().account().passed_kinds()) {
-      if (each.kind == kind) return each.level.current;
-    }
-    return {};
-  }
   static void end() {
     ASSERT_EQ(source->unmap(mappings), mappings.size());
     source->destroy(pages);
@@ -72,9 +64,7 @@ TEST_F(ContextPagesTest, AreOfTheBudgetAndCountedOnce) {
   map();
   EXPECT_EQ(used(), Bytes{4 * kPage});
   EXPECT_EQ(passed("mappable"), Bytes{}) << "counted as the program's own";
-  std::size_t free_now = 0;
-  ASSERT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(free_now, 64 * kMib - 4 * kPage);
+  EXPECT_EQ(free_bytes(), 64 * kMib - 4 * kPage);
   std::vector<Page> more(100);
   EXPECT_EQ(source->create(more), 28U);
   EXPECT_EQ(used(), mib(64));
@@ -117,8 +107,7 @@ TEST_F(ContextPagesTest, GoWithTheirContext) {
 TEST_F(ContextPagesTest, GoWithAContextThatIsDestroyedAndNoOther) {
   ASSERT_NO_FATAL_FAILURE(begin(2));
   map();
-  CUcontext mine = nullptr;
-  ASSERT_EQ(cuCtxCreate_v2(&mine, 0, 0), CUDA_SUCCESS);
+  const CUcontext mine = make_context();
   ContextPages* const its = arena().upstream().pages();
   ASSERT_NE(its, source);
   void* const its_range = its->reserve({kPage});
@@ -139,7 +128,7 @@ TEST_F(ContextPagesTest, StayWhereTheyAreDuringACapture) {
   ASSERT_NO_FATAL_FAILURE(begin(3));
   map();
   const CUstream stream = make_stream();
-  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  begin_capture(stream);
   EXPECT_EQ(source->unmap(mappings), 0U);
   // Needed pages can still be created.
   std::vector<Page> more(2);
@@ -155,18 +144,6 @@ TEST_F(ContextPagesTest, StayWhereTheyAreDuringACapture) {
   EXPECT_EQ(source->unmap({&extra, 1}), 1U);
   source->destroy({&more[0], 1});
   EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
-  end();
-}
-
-TEST_F(ContextPagesTest, HaveNoHandleForOtherProcesses) {
-  const weir::testing::LogCapture log;
-  ASSERT_NO_FATAL_FAILURE(begin(2));
-  map();
-  CUipcMemHandle handle;
-  EXPECT_EQ(cuIpcGetMemHandle(&handle, address()), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuIpcGetMemHandle(&handle, address(1) + 512), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(weir_standin_calls("cuIpcGetMemHandle"), 0U);
-  EXPECT_FALSE(log.containing("cuIpcGetMemHandle refused").empty());
   end();
 }
 
@@ -274,8 +251,7 @@ TEST_F(ContextPagesTest, AreNotNeededToShareAPartOfASegment) {
 
 TEST_F(ContextPagesTest, AreOpenedToPeers) {
   ASSERT_NO_FATAL_FAILURE(begin(3, {{"WEIR_STANDIN_DEVICES", "2"}, {"WEIR_BUDGET", "64MiB"}}));
-  CUcontext owner = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&owner), CUDA_SUCCESS);
+  const CUcontext owner = current();
   const std::vector<Mapping> all = mappings;
   mappings.resize(2);
   map();
@@ -286,7 +262,7 @@ TEST_F(ContextPagesTest, AreOpenedToPeers) {
   EXPECT_EQ(source->map({&all[2], 1}), 1U);
   EXPECT_EQ(weir_standin_calls("cuMemSetAccess"), 4U) << "and for each device what will be";
   mappings = all;
-  ASSERT_EQ(cuCtxSetCurrent(owner), CUDA_SUCCESS);
+  use(owner);
   end();
 }
 
@@ -321,7 +297,7 @@ TEST_F(ContextPagesTest, AreNoneWhereTheDeviceHasNone) {
 
 class PagedSwapIn : public ContextPagesTest {
  protected:
-  static void begin() {
+  void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "paged"},
                                    {"WEIR_BUDGET", "64MiB"},
                                    {"WEIR_MAX_WAIT", "20ms"},
@@ -331,14 +307,12 @@ class PagedSwapIn : public ContextPagesTest {
 
 TEST_F(PagedSwapIn, RefusesToGoOnWhereTheDeviceMapsNoPages) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  ASSERT_NO_FATAL_FAILURE(begin());
   weir_standin_set_pages_supported(0);
   EXPECT_EXIT((void)allocate(kMib), ::testing::ExitedWithCode(2),
               "pool \\(WEIR_POOL\\): 'paged' needs memory that is mapped page by page");
 }
 
 TEST_F(PagedSwapIn, ServesAProgram) {
-  ASSERT_NO_FATAL_FAILURE(begin());
   const CUstream stream = make_stream();
   const CUdeviceptr sync = allocate(5 * kMib);
   const CUdeviceptr async = allocate(3 * kMib, stream);
@@ -361,7 +335,6 @@ TEST_F(PagedSwapIn, ServesAProgram) {
 }
 
 TEST_F(PagedSwapIn, LosesEverythingWithItsContextAndGoesOnInAnother) {
-  ASSERT_NO_FATAL_FAILURE(begin());
   const CUdeviceptr lost = allocate(32 * kMib);
   free(allocate(16 * kMib));
   ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
@@ -379,20 +352,17 @@ TEST_F(PagedSwapIn, LosesEverythingWithItsContextAndGoesOnInAnother) {
 }
 
 TEST_F(PagedSwapIn, MovesNoPageWhileAStreamIsCaptured) {
-  ASSERT_NO_FATAL_FAILURE(begin());
   // Holes between blocks that stay, and room for as much again, so that they stay cached.
   std::vector<CUdeviceptr> blocks;
   for (int i = 0; i < 10; ++i) blocks.push_back(allocate(4 * kMib));
   for (std::size_t i = 0; i < blocks.size(); i += 2) free(blocks[i]);
   settle();
   const CUstream stream = make_stream();
-  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  begin_capture(stream);
   const CUdeviceptr rest = allocate(24 * kMib);
   CUdeviceptr pointer = 0;
   EXPECT_EQ(cuMemAlloc(&pointer, 8 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
-  CUgraph graph = nullptr;
-  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  end_capture(stream);
   pointer = allocate(8 * kMib);
   EXPECT_EQ(cuMemsetD8(pointer, 1, 8 * kMib), CUDA_SUCCESS);
   EXPECT_LE(used(), mib(64));
@@ -401,31 +371,12 @@ TEST_F(PagedSwapIn, MovesNoPageWhileAStreamIsCaptured) {
   for (std::size_t i = 1; i < blocks.size(); i += 2) free(blocks[i]);
 }
 
-TEST_F(PagedSwapIn, MakesNewPagesWhileAStreamIsCaptured) {
-  ASSERT_NO_FATAL_FAILURE(begin());
-  std::vector<CUdeviceptr> blocks(8);
-  for (CUdeviceptr& each : blocks) each = allocate(4 * kMib);
-  for (std::size_t i = 0; i < blocks.size(); i += 2) free(blocks[i]);
-  settle();
-  const CUstream stream = make_stream();
-  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-  const CUdeviceptr more = allocate(8 * kMib);  // half of the budget is free
-  CUgraph graph = nullptr;
-  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
-  EXPECT_EQ(used(), mib(40));
-  free(more);
-  for (std::size_t i = 1; i < blocks.size(); i += 2) free(blocks[i]);
-}
-
 TEST_F(PagedSwapIn, OpensToPeersWhatItHasAndWillHave) {
-  ASSERT_NO_FATAL_FAILURE(begin());
-  CUcontext owner = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&owner), CUDA_SUCCESS);
+  const CUcontext owner = current();
   ASSERT_NO_FATAL_FAILURE(use_device(1));
   // Before there is a pool to open.
   ASSERT_EQ(cuCtxEnablePeerAccess(owner, 0), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxSetCurrent(owner), CUDA_SUCCESS);
+  use(owner);
   weir_standin_clear_counters();
   const CUdeviceptr block = allocate(4 * kMib);
   EXPECT_EQ(weir_standin_calls("cuMemSetAccess"), 2U) << "one for each device";
@@ -433,22 +384,6 @@ TEST_F(PagedSwapIn, OpensToPeersWhatItHasAndWillHave) {
 }
 
 class BestFitSwapIn : public Inside {};
-
-TEST_F(BestFitSwapIn, SharesNoPartOfASegment) {
-  const weir::testing::LogCapture log;
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "best_fit"}, {"WEIR_BUDGET", "128MiB"}}));
-  const CUdeviceptr first = allocate(4 * kMib);
-  const CUdeviceptr second = allocate(4 * kMib);
-  ASSERT_EQ(second, first + 4 * kMib) << "both in one segment";
-  CUipcMemHandle handle;
-  EXPECT_EQ(cuIpcGetMemHandle(&handle, first), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuIpcGetMemHandle(&handle, second), CUDA_ERROR_INVALID_VALUE);
-  free(first);
-  EXPECT_EQ(cuIpcGetMemHandle(&handle, second), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(weir_standin_calls("cuIpcGetMemHandle"), 0U);
-  EXPECT_FALSE(log.containing("part of a driver allocation").empty());
-  free(second);
-}
 
 TEST_F(BestFitSwapIn, SharesASegmentThatOneBlockHas) {
   ASSERT_NO_FATAL_FAILURE(start(

@@ -1,5 +1,6 @@
-// Memory freed behind the work of several contexts, while those are captured, end, or are queried
-// by several threads.
+// Memory of one context and work of others: whatever stream orders a free, the block is reused only
+// behind the enqueued work, also while those contexts are captured, end, or are queried by several
+// threads.
 
 #include <atomic>
 #include <thread>
@@ -15,18 +16,6 @@ constexpr std::size_t kLarge = 16 * kMib;
 
 class FreeBehindPeers : public Inside {
  protected:
-  static CUcontext make_context() {
-    CUcontext context = nullptr;
-    EXPECT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
-    return context;
-  }
-  static CUcontext current() {
-    CUcontext context = nullptr;
-    EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
-    return context;
-  }
-  static void use(CUcontext context) { ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS); }
-
   /// Sets up two devices that use each other's memory, the second being captured. The first one's
   /// context is current.
   void start_captured() {
@@ -38,17 +27,13 @@ class FreeBehindPeers : public Inside {
     captured_ = make_stream();
     there_ = make_stream();
     free(allocate(kBytes));
-    capture();
+    begin_capture(captured_, CU_STREAM_CAPTURE_MODE_RELAXED);
     use(first_);
     ASSERT_EQ(cuCtxEnablePeerAccess(second_, 0), CUDA_SUCCESS);
   }
-  void capture() const {
-    ASSERT_EQ(cuStreamBeginCapture(captured_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
-  }
-  void end_capture() const {
-    CUgraph graph = nullptr;
+  void end_captured() const {
     use(second_);
-    EXPECT_EQ(cuStreamEndCapture(captured_, &graph), CUDA_SUCCESS);
+    end_capture(captured_);
     use(first_);
   }
 
@@ -116,7 +101,7 @@ TEST_F(FreeBehindPeers, WhileOneIsCapturedWaitsForItsWorkAfterwards) {
   keep_busy(there_, block);
   use(first_);
   free(block);
-  end_capture();
+  end_captured();
   EXPECT_FALSE(is_handed_out(block, kBytes)) << "the other device goes on to use it";
   settle();
   EXPECT_EQ(statistics().awaiting.current, Bytes{});
@@ -151,7 +136,7 @@ TEST_F(FreeBehindPeers, OfTwoThreadsWhileOneIsCapturedSucceedsOnce) {
   EXPECT_NE(code == CUDA_SUCCESS, again.code == CUDA_SUCCESS);
   std::vector<CUdeviceptr> live(4);
   for (CUdeviceptr& each : live) each = allocate(kBytes);
-  end_capture();
+  end_captured();
   EXPECT_EQ(statistics().allocated.current, Bytes{4 * kBytes}) << "a neighbour was freed";
   for (const CUdeviceptr each : live) free(each);
 }
@@ -160,16 +145,119 @@ TEST_F(FreeBehindPeers, WhileOneIsCapturedAgainAndAgainLeavesNothingBehind) {
   ASSERT_NO_FATAL_FAILURE(start_captured());
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 40; ++i) free(allocate(kBytes));
-    end_capture();
+    end_captured();
     use(second_);
-    ASSERT_NO_FATAL_FAILURE(capture());
+    begin_capture(captured_, CU_STREAM_CAPTURE_MODE_RELAXED);
     use(first_);
   }
   free(allocate(kBytes));
-  end_capture();
+  end_captured();
   settle();
   EXPECT_EQ(statistics().allocated.current, Bytes{});
   EXPECT_EQ(statistics().awaiting.current, Bytes{});
+}
+
+TEST_F(FreeBehindPeers, BreaksNoCaptureInAContextThatIsMetMeanwhile) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
+  first_ = current();
+  std::atomic<int> pairs{0};
+  std::atomic<bool> ended{false};
+  std::thread busy([&] {
+    use(first_);
+    for (; !ended; ++pairs) free(allocate(kBytes));
+  });
+  const auto await_pairs = [&] { wait_until([&, until = pairs + 64] { return pairs >= until; }); };
+  await_pairs();
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  begin_capture(CU_STREAM_PER_THREAD);
+  await_pairs();
+  end_capture(CU_STREAM_PER_THREAD);
+  ended = true;
+  busy.join();
+}
+
+class StreamsElsewhere : public Inside {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(start(
+        {{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "50ms"}, {"WEIR_STANDIN_DEVICES", "2"}}));
+    for (int device : {1, 0}) {
+      ASSERT_NO_FATAL_FAILURE(use_device(device));
+      contexts_[device] = current();
+      streams_[device] = make_stream();
+    }
+  }
+  void allow_peer(int context) const {
+    use(contexts_[context]);
+    ASSERT_EQ(cuCtxEnablePeerAccess(contexts_[1 - context], 0), CUDA_SUCCESS);
+  }
+  /// A block of the second context, which is current, that late work of the first writes to.
+  [[nodiscard]] CUdeviceptr block_in_late_use() const {
+    use(contexts_[1]);
+    const CUdeviceptr block = allocate(kLarge);
+    use(contexts_[0]);
+    keep_busy(streams_[0], block);
+    use(contexts_[1]);
+    return block;
+  }
+  void expect_free_waits(CUdeviceptr block) const {
+    free(block);
+    expect_in_use(block);
+  }
+  void expect_in_use(CUdeviceptr block) const {
+    use(contexts_[1]);
+    EXPECT_NE(allocate(kLarge), block);
+    release_all();
+    // First what the second context waits for, on a stream of the library's.
+    for (const CUcontext context : contexts_) {
+      use(context);
+      ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    }
+    EXPECT_EQ(allocate(kLarge), block);
+  }
+
+  CUcontext contexts_[2] = {};
+  CUstream streams_[2] = {};
+};
+
+TEST_F(StreamsElsewhere, AFreeWaitsForPeersThatMayUseTheMemory) {
+  allow_peer(0);
+  expect_free_waits(block_in_late_use());
+}
+
+TEST_F(StreamsElsewhere, AFreeInAPeerLeavesWhatThisOneWaitsFor) {
+  allow_peer(1);
+  allow_peer(0);
+  const CUdeviceptr of_peer = allocate(kLarge);
+  const CUdeviceptr block = block_in_late_use();
+  free(block);
+  use(contexts_[0]);
+  free(of_peer);
+  expect_in_use(block);
+}
+
+TEST_F(StreamsElsewhere, AFreeWaitsForAStreamOfAPeerThatIsGone) {
+  allow_peer(0);
+  const CUdeviceptr block = block_in_late_use();
+  hold(weir_standin_all_streams());  // a destroyed one has no handle to release it by
+  weir_standin_release(streams_[0]);
+  ASSERT_EQ(cuStreamDestroy(streams_[0]), CUDA_SUCCESS);
+  expect_free_waits(block);
+}
+
+TEST_F(StreamsElsewhere, MemoryInTheOrderOfAStreamIsOfThatStreamsDevice) {
+  (void)allocate(kLarge, streams_[1]);
+  EXPECT_EQ(weir_standin_used(0), 0U);
+  EXPECT_EQ(weir_standin_used(1), kLarge);
+}
+
+TEST_F(StreamsElsewhere, CopiesOnAnotherDevicesStreamDoNotStopTheFencesOfThisOne) {
+  const CUdeviceptr block = allocate(kBytes);
+  hold(streams_[1]);
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_EQ(cuMemsetD8Async(block, 1, 16, streams_[1]), CUDA_SUCCESS);
+  }
+  for (int i = 0; i < 2; ++i) free(allocate(48 * kMib));
 }
 
 }  // namespace

@@ -19,11 +19,6 @@ using ::testing::HasSubstr;
 
 class PoolsInside : public Inside {
  protected:
-  static CUcontext make_context() {
-    CUcontext context = nullptr;
-    EXPECT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
-    return context;
-  }
   /// `serves: kind` of each existing pool.
   static std::vector<std::string> kinds() {
     std::vector<std::string> all;
@@ -34,13 +29,6 @@ class PoolsInside : public Inside {
     }
     return all;
   }
-  static CUresult try_allocate(CUdeviceptr& pointer, std::size_t bytes) {
-    return cuMemAlloc(&pointer, bytes);
-  }
-  static CUresult try_allocate(CUdeviceptr& pointer, std::size_t bytes, CUstream stream) {
-    return cuMemAllocAsync(&pointer, bytes, stream);
-  }
-  static Bytes used() { return Process::get()->account(0)->used(); }
 };
 
 TEST_F(PoolsInside, StreamOrderIsServedFromPagesAndCuMemAllocByAllocationsOfItsOwn) {
@@ -93,17 +81,11 @@ TEST_F(PoolsInside, TheSummarySaysOfEachPoolWhatItServedAndWhatWasQueuedThere) {
   EXPECT_EQ(pools[1].reserved, mib(8));
 }
 
-TEST_F(PoolsInside, WhereADeviceHasNoPagesStreamOrderIsServedFromSegments) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  weir_standin_set_pages_supported(0);
-  free(allocate(kMib, nullptr), nullptr);
-  EXPECT_THAT(kinds(), ::testing::ElementsAre("cuMemAlloc: naive", "stream order: best_fit"));
-}
-
 TEST_F(PoolsInside, SegmentsOfStreamOrderLeaveTheBudgetToCuMemAlloc) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   weir_standin_set_pages_supported(0);
   const CUdeviceptr tensor = allocate(5 * kBytes, nullptr);
+  EXPECT_THAT(kinds(), ::testing::ElementsAre("cuMemAlloc: naive", "stream order: best_fit"));
   EXPECT_EQ(statistics().reserved.current, mib(4));  // a 16th
   const CUdeviceptr segment = allocate(58 * kMib);
   free(segment);
@@ -234,35 +216,11 @@ TEST_F(PoolsInside, ListsItsMemoryWithSegmentsAndStreams) {
   EXPECT_TRUE(memory_blocks(7).empty());
 }
 
-TEST_F(PoolsInside, TheDefaultPoolsFiguresAreOfStreamOrderAlone) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  CUmemoryPool pool = nullptr;
-  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
-  const auto get = [pool](CUmemPool_attribute attribute) {
-    cuuint64_t value = 0;
-    EXPECT_EQ(cuMemPoolGetAttribute(pool, attribute, &value), CUDA_SUCCESS);
-    return value;
-  };
-  const CUdeviceptr segment = allocate(20 * kMib);
-  EXPECT_EQ(get(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 0U);
-  const CUdeviceptr tensor = allocate(4 * kMib, nullptr);
-  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 4 * kMib);
-  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_HIGH), 4 * kMib);
-  EXPECT_EQ(get(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 4 * kMib);
-  EXPECT_EQ(get(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 4 * kMib);
-  cuuint64_t zero = 0;
-  free(tensor, nullptr);
-  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero), CUDA_SUCCESS);
-  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0U);
-  EXPECT_EQ(arena().statistics().allocated.peak, mib(24));
-  free(segment);
-}
-
 /// A budget of 8 MiB, and a request by another thread during a driver call in this thread's
 /// request.
 class PoolsUnderWay : public PoolsInside {
  protected:
-  static void begin() {
+  void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   }
   ~PoolsUnderWay() override {
@@ -304,29 +262,24 @@ class PoolsUnderWay : public PoolsInside {
 };
 
 TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatATrimMakes) {
-  ASSERT_NO_FATAL_FAILURE(begin());
-  CUmemoryPool pool = nullptr;
-  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  const CUmemoryPool pool = default_pool();
   ASSERT_NO_FATAL_FAILURE(keep_a_page(make_stream()));
   free(allocate(6 * kMib));
   settle();
   ASSERT_EQ(used(), mib(8));
-  CUdeviceptr small = 0;
-  request_at("cuMemFree", [&] { return try_allocate(small, kBytes); });
+  request_at("cuMemFree", [&] { return try_allocate(kBytes); });
   EXPECT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
   EXPECT_EQ(answer(), CUDA_SUCCESS);
   EXPECT_EQ(statistics().failures, 0U);
 }
 
 TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatAnotherPoolReleasesToGrow) {
-  ASSERT_NO_FATAL_FAILURE(begin());
   const CUstream stream = make_stream();
   (void)allocate(2 * kMib, stream);
   free(allocate(6 * kMib));
   settle();
   ASSERT_EQ(used(), mib(8));
-  CUdeviceptr tensor = 0;
-  request_at("cuMemFree", [&] { return try_allocate(tensor, 2 * kMib, stream); });
+  request_at("cuMemFree", [&] { return try_allocate(2 * kMib, stream); });
   (void)allocate(3 * kMib);
   EXPECT_EQ(answer(), CUDA_SUCCESS);
   EXPECT_EQ(statistics().failures, 0U);
@@ -335,13 +288,10 @@ TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatAnotherPoolReleasesToGrow) {
 
 TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatTheDriverRefusedToAnotherPool) {
   weir::testing::expect_refused("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-  ASSERT_NO_FATAL_FAILURE(begin());
   weir_standin_set_memory(4 * kMib);
   const CUstream stream = make_stream();
-  CUdeviceptr tensor = 0;
-  request_at("cuMemAlloc", [&] { return try_allocate(tensor, 4 * kMib, stream); });
-  CUdeviceptr large = 0;
-  EXPECT_EQ(try_allocate(large, 6 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  request_at("cuMemAlloc", [&] { return try_allocate(4 * kMib, stream); });
+  EXPECT_EQ(try_allocate(6 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(answer(), CUDA_SUCCESS);
   EXPECT_EQ(statistics().failures, 1U);
 }
@@ -388,9 +338,9 @@ class PoolsOfOneDevice : public PoolsInside, public ::testing::WithParamInterfac
   void change_pool() {
     if (GetParam() == Other::kContext) (void)make_context();
   }
-  CUresult ask(CUdeviceptr& pointer, std::size_t bytes = 6 * kMib) {
-    if (GetParam() == Other::kCuMemAlloc) return try_allocate(pointer, bytes, nullptr);
-    return try_allocate(pointer, bytes);
+  static CUresult ask(std::size_t bytes = 6 * kMib) {
+    if (GetParam() == Other::kCuMemAlloc) return try_allocate(bytes, nullptr);
+    return try_allocate(bytes);
   }
   void release() { weir_standin_release(stream_); }
 
@@ -408,9 +358,7 @@ TEST_P(PoolsOfOneDevice, OneGetsWhatAnotherKeeps) {
   settle();
   ASSERT_EQ(used(), mib(8));
   ASSERT_NO_FATAL_FAILURE(change_pool());
-  CUdeviceptr pointer = 0;
-  EXPECT_EQ(ask(pointer), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemsetD8(pointer, 1, 6 * kMib), CUDA_SUCCESS);
+  EXPECT_EQ(ask(), CUDA_SUCCESS);
   EXPECT_EQ(statistics().failures, 0U);
   EXPECT_EQ(arena().statistics().waits, 0U);
   EXPECT_EQ(weir_standin_peak(0), 8 * kMib);
@@ -422,8 +370,7 @@ TEST_P(PoolsOfOneDevice, OneGetsWhatAnotherKeepsUnderUnboundedToo) {
   free_all();
   settle();
   ASSERT_NO_FATAL_FAILURE(change_pool());
-  CUdeviceptr pointer = 0;
-  EXPECT_EQ(ask(pointer), CUDA_SUCCESS);
+  EXPECT_EQ(ask(), CUDA_SUCCESS);
   EXPECT_EQ(statistics().failures, 0U);
 }
 
@@ -438,8 +385,7 @@ TEST_P(PoolsOfOneDevice, OneWaitsForWhatAnotherFreed) {
     wait_until([&] { return here.statistics().waits != 0; });
     release();
   });
-  CUdeviceptr pointer = 0;
-  EXPECT_EQ(ask(pointer), CUDA_SUCCESS);
+  EXPECT_EQ(ask(), CUDA_SUCCESS);
   other.join();
   EXPECT_EQ(arena().statistics().failures, 0U);
   EXPECT_GE(arena().statistics().waits, 1U);
@@ -452,8 +398,7 @@ TEST_P(PoolsOfOneDevice, UnboundedDoesNotWaitForWhatAnotherFreed) {
   keep_all_busy();
   free_all();
   ASSERT_NO_FATAL_FAILURE(change_pool());
-  CUdeviceptr pointer = 0;
-  EXPECT_EQ(ask(pointer), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(ask(), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(arena().statistics().failures, 1U);
   EXPECT_EQ(arena().statistics().waits, 0U);
 }
@@ -465,8 +410,7 @@ TEST_P(PoolsOfOneDevice, AWaitInVainEndsAndTheFailureIsCountedOnceAndNamesAllPoo
   keep_all_busy();
   free_all();
   ASSERT_NO_FATAL_FAILURE(change_pool());
-  CUdeviceptr pointer = 0;
-  EXPECT_EQ(ask(pointer), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(ask(), CUDA_ERROR_OUT_OF_MEMORY);
   std::uint64_t failures = arena().statistics().failures;
   if (owner_ != &arena()) failures += owner_->statistics().failures;
   EXPECT_EQ(failures, 1U);
@@ -482,8 +426,7 @@ TEST_P(PoolsOfOneDevice, WhatIsHandedOutIsNotWaitedFor) {
   fill(kMib);
   keep_all_busy();
   ASSERT_NO_FATAL_FAILURE(change_pool());
-  CUdeviceptr pointer = 0;
-  EXPECT_EQ(ask(pointer, 2 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(ask(2 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(arena().statistics().waits, 0U);
 }
 
@@ -493,9 +436,8 @@ TEST_P(PoolsOfOneDevice, WhatWouldNotMakeRoomIsKept) {
   free_one();
   settle();
   ASSERT_NO_FATAL_FAILURE(change_pool());
-  CUdeviceptr pointer = 0;
   weir_standin_clear_counters();
-  EXPECT_EQ(ask(pointer, 4 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(ask(4 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(used(), mib(8));
   EXPECT_EQ(weir_standin_used(0), 8 * kMib);
 }
@@ -508,35 +450,23 @@ TEST_P(PoolsOfOneDevice, WhileAStreamIsCapturedNothingOfItsContextIsGivenBack) {
   // With room for as much again, the cache stays when the capture begins.
   ASSERT_EQ(arena().pool().trim(mib(4)), mib(4));
   const CUstream stream = make_stream();
-  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  begin_capture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
   ASSERT_NO_FATAL_FAILURE(change_pool());
   weir_standin_clear_counters();
-  CUdeviceptr pointer = 0;
-  EXPECT_EQ(ask(pointer), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(ask(), CUDA_ERROR_OUT_OF_MEMORY);
   for (const char* call : {"cuMemFree", "cuMemUnmap", "cuMemRelease"}) {
     EXPECT_EQ(weir_standin_calls(call), 0U) << call;
   }
   EXPECT_GE(weir_standin_used(0), 4 * kMib);
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
-  EXPECT_EQ(ask(pointer), CUDA_SUCCESS);
+  end_capture(stream);
+  EXPECT_EQ(ask(), CUDA_SUCCESS);
 }
 
+constexpr const char* kOthers[] = {"AnotherContext", "StreamOrder", "CuMemAlloc"};
 INSTANTIATE_TEST_SUITE_P(Others, PoolsOfOneDevice,
                          ::testing::Values(Other::kContext, Other::kStreamOrder,
                                            Other::kCuMemAlloc),
-                         [](const auto& other) {
-                           switch (other.param) {
-                             case Other::kContext:
-                               return "AnotherContext";
-                             case Other::kStreamOrder:
-                               return "StreamOrder";
-                             case Other::kCuMemAlloc:
-                               return "CuMemAlloc";
-                           }
-                           return "";
-                         });
+                         [](const auto& other) { return kOthers[static_cast<int>(other.param)]; });
 
 }  // namespace
 }  // namespace weir::preload::testing

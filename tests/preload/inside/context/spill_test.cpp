@@ -109,6 +109,7 @@ TEST_F(GroupAvailable, IsNotKnownWithoutALimit) {
 
 class SpilledMemory : public Inside {
  protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(start_spilling()); }
   static void start_spilling() {
     start({{"WEIR_SPILL", "host"},
            {"WEIR_BUDGET", "8MiB"},
@@ -126,9 +127,11 @@ class SpilledMemory : public Inside {
   /// Fills the budget with live memory.
   static CUdeviceptr fill() { return allocate(8 * kMib); }
 };
+class SpillingOtherwise : public SpilledMemory {
+  void SetUp() override {}
+};
 
 TEST_F(SpilledMemory, IsWhatFitsNowhereElseAndCountsByItself) {
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
   const weir::testing::LogCapture log;
   const CUdeviceptr live = fill();
   EXPECT_EQ(on_host(), 0U);
@@ -140,9 +143,7 @@ TEST_F(SpilledMemory, IsWhatFitsNowhereElseAndCountsByItself) {
   EXPECT_EQ(spilled().calls, 2U);
   EXPECT_FALSE(spilled().counted);
   EXPECT_EQ(arena().account().used(), mib(8));
-  std::size_t free_now = 1;
-  EXPECT_EQ(cuMemGetInfo(&free_now, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(free_now, 0U);
+  EXPECT_EQ(free_bytes(), 0U);
   const auto warnings = log.containing("WEIR_SPILL=host");
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings.front().find("2 MiB are"), std::string::npos) << warnings.front();
@@ -157,18 +158,16 @@ TEST_F(SpilledMemory, IsWhatFitsNowhereElseAndCountsByItself) {
   EXPECT_EQ(spilled().level.peak, mib(3));
 }
 
-TEST_F(SpilledMemory, IsNoneWithoutTheSetting) {
+TEST_F(SpillingOtherwise, IsNoneWithoutTheSetting) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"},
                                  {"WEIR_MAX_WAIT", "50ms"},
                                  {"WEIR_STANDIN_CONCURRENT_MANAGED", "1"}}));
   (void)fill();
-  CUdeviceptr pointer = 0;
-  EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(try_allocate(kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(weir_standin_calls("cuMemAllocManaged"), 0U);
 }
 
 TEST_F(SpilledMemory, StaysUntilTheDeviceHasPassedItsFree) {
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
   const CUdeviceptr live = fill();
   const CUstream stream = make_stream();
   const CUdeviceptr everywhere = allocate(2 * kMib);
@@ -190,7 +189,6 @@ TEST_F(SpilledMemory, StaysUntilTheDeviceHasPassedItsFree) {
 }
 
 TEST_F(SpilledMemory, IsFreedOnceAndNeverByTheDriverFirst) {
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
   (void)fill();
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(kMib);
@@ -205,7 +203,6 @@ TEST_F(SpilledMemory, IsFreedOnceAndNeverByTheDriverFirst) {
 
 TEST_F(SpilledMemory, ASecondFreeWhileTheDriverTakesItBackFreesNothing) {
   weir::testing::expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);  // the driver has it back
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
   const weir::testing::LogCapture log;
   (void)fill();
   struct Again {
@@ -237,7 +234,6 @@ TEST_F(SpilledMemory, ASecondFreeWhileTheDriverTakesItBackFreesNothing) {
 }
 
 TEST_F(SpilledMemory, WhatTheDriverDoesNotTakeBackStaysCountedAndFreed) {
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
   (void)fill();
   const CUdeviceptr block = allocate(kMib);
   weir_standin_fail("cuMemFree", 1, CUDA_ERROR_UNKNOWN, kWeirStandinOnce);
@@ -248,16 +244,14 @@ TEST_F(SpilledMemory, WhatTheDriverDoesNotTakeBackStaysCountedAndFreed) {
 }
 
 TEST_F(SpilledMemory, IsFreedInAnotherContextBehindItsWork) {
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
-  CUcontext first = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&first), CUDA_SUCCESS);
+  const CUcontext first = current();
   (void)fill();
   const CUdeviceptr block = allocate(kMib);
   ASSERT_NO_FATAL_FAILURE(use_device(1));
   const CUstream there = make_stream();
   keep_busy(there, block);
   free(block, there);
-  ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
+  use(first);
   arena().pool().poll();
   (void)cuMemFree(allocate(512));  // whoever frees looks
   EXPECT_GE(on_host(), kMib);
@@ -265,11 +259,9 @@ TEST_F(SpilledMemory, IsFreedInAnotherContextBehindItsWork) {
 }
 
 TEST_F(SpilledMemory, ServesNoSearchForTheLargestBlockAndNoHalfOfTheBudget) {
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
   const CUdeviceptr live = fill();
   for (std::size_t bytes = std::size_t{1} << 40; bytes >= 512; bytes /= 2) {
-    CUdeviceptr pointer = 0;
-    EXPECT_EQ(cuMemAlloc(&pointer, bytes), CUDA_ERROR_OUT_OF_MEMORY) << bytes;
+    EXPECT_EQ(try_allocate(bytes), CUDA_ERROR_OUT_OF_MEMORY) << bytes;
   }
   EXPECT_EQ(on_host(), 0U);
   free(live);
@@ -280,19 +272,15 @@ TEST_F(SpilledMemory, ServesNoSearchForTheLargestBlockAndNoHalfOfTheBudget) {
 }
 
 TEST_F(SpilledMemory, IsNoneDuringACapture) {
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
   (void)fill();
   const CUstream stream = make_stream();
-  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
-  CUdeviceptr pointer = 0;
-  EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  begin_capture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+  EXPECT_EQ(try_allocate(kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  end_capture(stream);
   EXPECT_EQ(on_host(), 0U);
 }
 
 TEST_F(SpilledMemory, HasNoHandleForAnotherProcess) {
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
   const weir::testing::LogCapture log;
   (void)fill();
   const CUdeviceptr block = allocate(kMib);
@@ -303,7 +291,6 @@ TEST_F(SpilledMemory, HasNoHandleForAnotherProcess) {
 }
 
 TEST_F(SpilledMemory, GoesWithItsContext) {
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
   (void)fill();
   const CUdeviceptr freed = allocate(kMib);
   (void)allocate(kMib);
@@ -319,21 +306,19 @@ TEST_F(SpilledMemory, GoesWithItsContext) {
   EXPECT_EQ(on_host(), kMib);
 }
 
-TEST_F(SpilledMemory, WhereTheDeviceCannotOneLineSaysSoAndRequestsFail) {
+TEST_F(SpillingOtherwise, WhereTheDeviceCannotOneLineSaysSoAndRequestsFail) {
   const weir::testing::LogCapture log;
   ASSERT_NO_FATAL_FAILURE(
       start({{"WEIR_SPILL", "host"}, {"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "50ms"}}));
   (void)fill();
   for (int i = 0; i < 2; ++i) {
-    CUdeviceptr pointer = 0;
-    EXPECT_EQ(cuMemAlloc(&pointer, kMib), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(try_allocate(kMib), CUDA_ERROR_OUT_OF_MEMORY);
   }
   EXPECT_EQ(log.containing("WEIR_SPILL=host has no effect on GPU 0").size(), 1U);
   EXPECT_EQ(weir_standin_calls("cuMemAllocManaged"), 0U);
 }
 
 TEST_F(SpilledMemory, ADriverThatHasNoneFailsTheRequest) {
-  ASSERT_NO_FATAL_FAILURE(start_spilling());
   (void)fill();
   weir_standin_fail("cuMemAllocManaged", 1, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinOnce);
   CUdeviceptr pointer = 0;

@@ -128,11 +128,10 @@ TEST_F(Turnover, ThreadsThatAreGoneAreForgottenThoughTheDeviceIsBehind) {
 TEST_F(Turnover, WorkOfAThreadThatIsGoneIsAwaitedUntilTheDeviceHasPassedIt) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUdeviceptr block = allocate(2 * kBytes);
-  std::thread([&] {
-    ASSERT_NO_FATAL_FAILURE(use_device(0));
+  on_another_thread([&] {
     keep_busy(CU_STREAM_PER_THREAD, block);
     weir_standin_hold(weir_standin_all_streams());
-  }).join();
+  });
   free(block);
   EXPECT_FALSE(is_handed_out(block, 2 * kBytes));
   EXPECT_FALSE(is_handed_out(block, 2 * kBytes)) << "nor behind a second fence";

@@ -1,5 +1,8 @@
 // cuMemAllocAsync and cuMemFreeAsync: who may reuse a block, and when.
 
+#include <array>
+#include <string>
+
 #include "tests/preload/inside/inside.hpp"
 
 namespace weir::preload::testing {
@@ -7,6 +10,7 @@ namespace {
 
 class Async : public Inside {
  protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(start()); }
   static void use(CUdeviceptr block, CUstream stream) {
     EXPECT_EQ(cuMemsetD32Async(block, 7, kBytes / 4, stream), CUDA_SUCCESS);
   }
@@ -17,9 +21,11 @@ class Async : public Inside {
     EXPECT_GE(statistics().cached.current, Bytes{bytes});
   }
 };
+class AsyncUnder : public Async {
+  void SetUp() override {}
+};
 
 TEST_F(Async, AStreamReusesItsOwnBlockWithoutACallOfTheDriver) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(kBytes, stream);
   keep_busy(stream, block);
@@ -31,67 +37,49 @@ TEST_F(Async, AStreamReusesItsOwnBlockWithoutACallOfTheDriver) {
   EXPECT_EQ(calls(), 0U);
 }
 
-TEST_F(Async, AnotherStreamGetsNoBlockWhoseOwnStreamStillWorks) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  const CUstream stream = make_stream();
-  const CUstream other = make_stream();
-  const CUdeviceptr block = allocate(kBytes, stream);
-  keep_busy(stream, block);
-  free(block, stream);
-  EXPECT_FALSE(is_handed_out(block, kBytes, other));
-  EXPECT_FALSE(is_handed_out(block, kBytes));
-  expect_cached_after_settling(kBytes);
-}
+enum class On { kEverything, kHome, kOther, kBlocking, kLegacy };
+struct Way {
+  const char* name;
+  On home;  ///< where it was allocated; `kEverything`: by cuMemAlloc
+  On used;
+  On freed;  ///< `kEverything`: by cuMemFree
+};
+class AsyncFree : public Async, public ::testing::WithParamInterface<Way> {};
 
-TEST_F(Async, AFreeOnAnotherStreamAwaitsThatStream) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  const CUstream home = make_stream();
-  const CUstream other = make_stream();
-  const CUdeviceptr block = allocate(kBytes, home);
-  keep_busy(other, block);
-  free(block, other);
-  EXPECT_FALSE(is_handed_out(block, kBytes, home));
-  EXPECT_FALSE(is_handed_out(block, kBytes, make_stream()));
-  expect_cached_after_settling(kBytes);
-  EXPECT_TRUE(is_handed_out(block, kBytes, home, 5));
-}
-
-TEST_F(Async, AFreeOnAnotherStreamAwaitsItsHomeForAThird) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  const CUstream home = make_stream();
-  const CUstream other = make_stream();
-  const CUdeviceptr block = allocate(kBytes, home);
-  keep_busy(home, block);
-  free(block, other);
+TEST_P(AsyncFree, GivesNobodyTheBlockEarly) {
+  const std::array streams{CUstream{}, make_stream(), make_stream(), make_stream(CU_STREAM_DEFAULT),
+                           CU_STREAM_LEGACY};
+  const auto of = [&](On on) { return streams.at(static_cast<std::size_t>(on)); };
+  const auto& [name, home, used, freed] = GetParam();
+  const CUdeviceptr block = home == On::kEverything ? allocate(kBytes) : allocate(kBytes, of(home));
+  keep_busy(of(used), block);
+  if (freed == On::kEverything) {
+    free(block);
+  } else {
+    free(block, of(freed));
+  }
   EXPECT_FALSE(is_handed_out(block, kBytes, make_stream()));
   EXPECT_FALSE(is_handed_out(block, kBytes));
+  EXPECT_FALSE(used == On::kOther && is_handed_out(block, kBytes, of(On::kHome)));
   expect_cached_after_settling(kBytes);
 }
 
-/// The default stream and blocking streams wait for each other, so a free on one of them follows
-/// the other's work, even without work of its own.
-TEST_F(Async, AFreeOnABlockingStreamAwaitsTheDefaultStream) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  const CUstream stream = make_stream(CU_STREAM_DEFAULT);
-  const CUdeviceptr block = allocate(kBytes, stream);
-  keep_busy(CU_STREAM_LEGACY, block);
-  free(block, stream);
-  EXPECT_FALSE(is_handed_out(block, kBytes, make_stream()));
-  expect_cached_after_settling(kBytes);
-}
-
-TEST_F(Async, AFreeOnTheDefaultStreamAwaitsTheBlockingOnes) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  const CUstream stream = make_stream(CU_STREAM_DEFAULT);
-  const CUdeviceptr block = allocate(kBytes, CU_STREAM_LEGACY);
-  keep_busy(stream, block);
-  free(block, CU_STREAM_LEGACY);
-  EXPECT_FALSE(is_handed_out(block, kBytes, make_stream()));
-  expect_cached_after_settling(kBytes);
-}
+// The default stream and blocking streams wait for each other, so a free on one of them follows the
+// other's work, even without work of its own.
+INSTANTIATE_TEST_SUITE_P(
+    Ways, AsyncFree,
+    ::testing::Values(Way{"OfItsOwnStream", On::kHome, On::kHome, On::kHome},
+                      Way{"OnAnotherStreamThatWorks", On::kHome, On::kOther, On::kOther},
+                      Way{"OnAnotherStreamWhileItsHomeWorks", On::kHome, On::kHome, On::kOther},
+                      Way{"OnABlockingStreamWhileTheDefaultStreamWorks", On::kBlocking, On::kLegacy,
+                          On::kBlocking},
+                      Way{"OnTheDefaultStreamWhileABlockingOneWorks", On::kLegacy, On::kBlocking,
+                          On::kLegacy},
+                      Way{"OfCuMemAllocInStreamOrder", On::kEverything, On::kHome, On::kHome},
+                      Way{"InStreamOrderByCuMemFree", On::kHome, On::kHome, On::kEverything}),
+    [](const auto& way) { return std::string(way.param.name); });
 
 TEST_F(Async, PyTorchsEventsAndWaitsGiveNoEarlyReuse) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream home = make_stream();
   const CUstream side = make_stream();
   const CUstream freeing = make_stream();
@@ -101,8 +89,7 @@ TEST_F(Async, PyTorchsEventsAndWaitsGiveNoEarlyReuse) {
   ASSERT_EQ(cuStreamSynchronize(home), CUDA_SUCCESS);
   // As a framework frees memory that a side stream used: behind an event of that stream, on a third
   // stream.
-  CUevent event = nullptr;
-  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  const CUevent event = make_event();
   keep_busy(side, block);
   ASSERT_EQ(cuEventRecord(event, side), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamWaitEvent(freeing, event, 0), CUDA_SUCCESS);
@@ -114,30 +101,7 @@ TEST_F(Async, PyTorchsEventsAndWaitsGiveNoEarlyReuse) {
   expect_cached_after_settling(kBytes);
 }
 
-TEST_F(Async, MemoryOfCuMemAllocIsFreedInStreamOrder) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  const CUstream stream = make_stream();
-  const CUdeviceptr block = allocate(kBytes);
-  keep_busy(stream, block);
-  free(block, stream);
-  EXPECT_FALSE(is_handed_out(block, kBytes));
-  EXPECT_FALSE(is_handed_out(block, kBytes, make_stream()));
-  expect_cached_after_settling(kBytes);
-}
-
-TEST_F(Async, MemoryInStreamOrderIsFreedByCuMemFree) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  const CUstream stream = make_stream();
-  const CUdeviceptr block = allocate(kBytes, stream);
-  keep_busy(stream, block);
-  free(block);
-  EXPECT_FALSE(is_handed_out(block, kBytes));
-  EXPECT_FALSE(is_handed_out(block, kBytes, make_stream()));
-  expect_cached_after_settling(kBytes);
-}
-
 TEST_F(Async, AStreamThatIsDestroyedLeavesItsBlocksBehindItsWork) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(kBytes, stream);
   const CUdeviceptr held = allocate(2 * kBytes, stream);
@@ -158,16 +122,13 @@ TEST_F(Async, AStreamThatIsDestroyedLeavesItsBlocksBehindItsWork) {
   EXPECT_EQ(weir_standin_calls("cuMemAlloc"), 0U);
 }
 
-TEST_F(Async, EachThreadsDefaultStreamIsAStreamOfItsOwn) {
+TEST_F(AsyncUnder, EachThreadsDefaultStreamIsAStreamOfItsOwn) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "naive"}}));
   CUdeviceptr block = 0;
   ASSERT_EQ(cuMemAllocAsync_ptsz(&block, kBytes, nullptr), CUDA_SUCCESS);
   keep_busy(CU_STREAM_PER_THREAD, block);
   ASSERT_EQ(cuMemFreeAsync_ptsz(block, nullptr), CUDA_SUCCESS);
-  std::thread([&] {
-    ASSERT_NO_FATAL_FAILURE(use_device(0));
-    EXPECT_FALSE(is_handed_out(block, kBytes, CU_STREAM_PER_THREAD));
-  }).join();
+  on_another_thread([&] { EXPECT_FALSE(is_handed_out(block, kBytes, CU_STREAM_PER_THREAD)); });
   EXPECT_FALSE(is_handed_out(block, kBytes, nullptr));
   CUdeviceptr again = 0;
   ASSERT_EQ(cuMemAllocAsync(&again, kBytes, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
@@ -175,9 +136,7 @@ TEST_F(Async, EachThreadsDefaultStreamIsAStreamOfItsOwn) {
 }
 
 TEST_F(Async, APoolsPerThreadFormUsesTheThreadsDefaultStream) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  CUmemoryPool pool = nullptr;
-  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  const CUmemoryPool pool = default_pool();
   CUdeviceptr block = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync_ptsz(&block, kBytes, pool, nullptr), CUDA_SUCCESS);
   keep_busy(CU_STREAM_PER_THREAD, block);
@@ -188,25 +147,20 @@ TEST_F(Async, APoolsPerThreadFormUsesTheThreadsDefaultStream) {
 }
 
 TEST_F(Async, ABlockOfAThreadThatIsGoneAwaitsItsDefaultStream) {
-  ASSERT_NO_FATAL_FAILURE(start());
   weir_standin_hold(weir_standin_all_streams());
   CUdeviceptr block = 0;
-  std::thread([&] {
-    ASSERT_NO_FATAL_FAILURE(use_device(0));
+  on_another_thread([&] {
     block = allocate(kBytes, CU_STREAM_PER_THREAD);
     use(block, CU_STREAM_PER_THREAD);
     free(block, CU_STREAM_PER_THREAD);
-  }).join();
+  });
   EXPECT_FALSE(is_handed_out(block, kBytes, make_stream()));
   // The next thread may get the last one's number from the system, but not its blocks.
-  std::thread([&] {
-    ASSERT_NO_FATAL_FAILURE(use_device(0));
-    EXPECT_FALSE(is_handed_out(block, kBytes, CU_STREAM_PER_THREAD));
-  }).join();
+  on_another_thread([&] { EXPECT_FALSE(is_handed_out(block, kBytes, CU_STREAM_PER_THREAD)); });
   expect_cached_after_settling(kBytes);
 }
 
-TEST_F(Async, ABlockGoesToAnotherStreamBehindAWaitOnTheDevice) {
+TEST_F(AsyncUnder, ABlockGoesToAnotherStreamBehindAWaitOnTheDevice) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "1MiB"}}));
   const CUstream first = make_stream();
   const CUstream second = make_stream();

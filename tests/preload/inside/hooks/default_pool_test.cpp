@@ -7,19 +7,7 @@ namespace {
 
 class DefaultPool : public Inside {
  protected:
-  static CUmemoryPool default_pool() {
-    CUmemoryPool pool = nullptr;
-    EXPECT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
-    return pool;
-  }
-  static CUmemoryPool make_pool() {
-    CUmemPoolProps properties{};
-    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    CUmemoryPool pool = nullptr;
-    EXPECT_EQ(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
-    return pool;
-  }
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(start()); }
   static std::uint64_t get(CUmemoryPool pool, CUmemPool_attribute attribute) {
     cuuint64_t value = 0;
     EXPECT_EQ(cuMemPoolGetAttribute(pool, attribute, &value), CUDA_SUCCESS);
@@ -32,9 +20,10 @@ class DefaultPool : public Inside {
 };
 
 TEST_F(DefaultPool, UsedAndReservedAreOurs) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUmemoryPool pool = default_pool();
   const CUstream stream = make_stream();
+  (void)allocate(20 * kMib);  // not in stream order
+  EXPECT_EQ(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 0U);
   const CUdeviceptr one = allocate(4 * kMib, stream);
   const CUdeviceptr two = allocate(2 * kMib, stream);
   EXPECT_EQ(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 6 * kMib);
@@ -48,7 +37,6 @@ TEST_F(DefaultPool, UsedAndReservedAreOurs) {
 }
 
 TEST_F(DefaultPool, PeaksStartAgainAtWhatIsThereAndTheSummaryKeepsThem) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUmemoryPool pool = default_pool();
   const CUstream stream = make_stream();
   const CUdeviceptr one = allocate(4 * kMib, stream);
@@ -65,7 +53,6 @@ TEST_F(DefaultPool, PeaksStartAgainAtWhatIsThereAndTheSummaryKeepsThem) {
 }
 
 TEST_F(DefaultPool, TrimGivesCachedMemoryBackToTheDriver) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUmemoryPool pool = default_pool();
   const CUstream stream = make_stream();
   std::vector<CUdeviceptr> blocks;
@@ -84,7 +71,6 @@ TEST_F(DefaultPool, TrimGivesCachedMemoryBackToTheDriver) {
 }
 
 TEST_F(DefaultPool, WhoSynchronizesAndTrimsGetsAllOfItGivenBack) {
-  ASSERT_NO_FATAL_FAILURE(start());
   for (const CUstream stream : {CUstream{CU_STREAM_LEGACY}, make_stream(), make_stream()}) {
     const CUdeviceptr block = allocate(2 * kMib, stream);
     EXPECT_EQ(cuMemsetD8Async(block, 1, 2 * kMib, stream), CUDA_SUCCESS);
@@ -97,7 +83,6 @@ TEST_F(DefaultPool, WhoSynchronizesAndTrimsGetsAllOfItGivenBack) {
 }
 
 TEST_F(DefaultPool, TrimLeavesWhatTheDeviceStillUses) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(2 * kMib, stream);
   keep_busy(stream, block);
@@ -110,7 +95,6 @@ TEST_F(DefaultPool, TrimLeavesWhatTheDeviceStillUses) {
 }
 
 TEST_F(DefaultPool, OtherAttributesAreTheDrivers) {
-  ASSERT_NO_FATAL_FAILURE(start());
   cuuint64_t most = UINT64_MAX;
   ASSERT_EQ(cuMemPoolSetAttribute(default_pool(), CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &most),
             CUDA_SUCCESS);
@@ -127,7 +111,6 @@ TEST_F(DefaultPool, OtherAttributesAreTheDrivers) {
 }
 
 TEST_F(DefaultPool, APoolOfTheProgramsIsTheDrivers) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUmemoryPool pool = make_pool();
   const CUstream stream = make_stream();
   const CUdeviceptr ours = allocate(4 * kMib, stream);
@@ -143,7 +126,6 @@ TEST_F(DefaultPool, APoolOfTheProgramsIsTheDrivers) {
 }
 
 TEST_F(DefaultPool, NamedExplicitlyItIsOurs) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
   CUdeviceptr block = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&block, kMib, default_pool(), stream), CUDA_SUCCESS);
@@ -153,7 +135,6 @@ TEST_F(DefaultPool, NamedExplicitlyItIsOurs) {
 }
 
 TEST_F(DefaultPool, ADeviceWithAPoolOfItsOwnIsServedByThat) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
   const CUdeviceptr before = allocate(kMib, stream);
   ASSERT_EQ(cuDeviceSetMemPool(0, make_pool()), CUDA_SUCCESS);

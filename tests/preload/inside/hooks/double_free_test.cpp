@@ -13,8 +13,9 @@ enum class How { kFree, kFreeAsync };
 
 class DoubleFree : public Inside, public ::testing::WithParamInterface<const char*> {
  protected:
-  static void start_pool() {
-    start({{"WEIR_POOL", GetParam()}, {"WEIR_STANDIN_DEVICES", "2"}, {"WEIR_BUDGET", "512MiB"}});
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(start(
+        {{"WEIR_POOL", GetParam()}, {"WEIR_STANDIN_DEVICES", "2"}, {"WEIR_BUDGET", "512MiB"}}));
   }
   static CUresult free_by(How how, CUdeviceptr pointer) {
     return how == How::kFree ? cuMemFree(pointer) : cuMemFreeAsync(pointer, nullptr);
@@ -49,7 +50,6 @@ class DoubleFree : public Inside, public ::testing::WithParamInterface<const cha
 class DoubleFreeOfCached : public DoubleFree {};
 
 TEST_P(DoubleFree, IsRefusedAndItsNeighboursLive) {
-  ASSERT_NO_FATAL_FAILURE(start_pool());
   const CUstream stream = make_stream();
   for (const How how : {How::kFree, How::kFreeAsync}) {
     const CUdeviceptr first = allocate(kBytes);
@@ -70,7 +70,6 @@ TEST_P(DoubleFree, IsRefusedAndItsNeighboursLive) {
 }
 
 TEST_P(DoubleFreeOfCached, LeavesTheNextOwnersMemoryAlone) {
-  ASSERT_NO_FATAL_FAILURE(start_pool());
   const CUdeviceptr block = allocate(kBytes);
   const CUdeviceptr neighbour = allocate(kBytes);
   free(block);
@@ -83,7 +82,6 @@ TEST_P(DoubleFreeOfCached, LeavesTheNextOwnersMemoryAlone) {
 }
 
 TEST_P(DoubleFree, OfAPointerIntoTheMiddleChangesNothing) {
-  ASSERT_NO_FATAL_FAILURE(start_pool());
   const CUdeviceptr block = allocate(4 * kMib);
   for (const std::size_t at : {std::size_t{1}, std::size_t{512}, 2 * kMib, 4 * kMib - 1}) {
     expect_refused_here(block + at, {make_stream()});
@@ -93,7 +91,6 @@ TEST_P(DoubleFree, OfAPointerIntoTheMiddleChangesNothing) {
 }
 
 TEST_P(DoubleFree, InAnotherContextIsRefusedToo) {
-  ASSERT_NO_FATAL_FAILURE(start_pool());
   const CUstream stream = make_stream();
   const CUdeviceptr freed = allocate(kBytes);
   const CUdeviceptr live = allocate(kBytes, stream);
@@ -108,21 +105,19 @@ TEST_P(DoubleFree, InAnotherContextIsRefusedToo) {
 }
 
 TEST_P(DoubleFree, InACaptureIsRefusedAndBreaksNothing) {
-  ASSERT_NO_FATAL_FAILURE(start_pool());
   const CUstream stream = make_stream();
   const CUstream busy = make_stream();
   const CUdeviceptr live = allocate(kBytes);
   const CUdeviceptr freed = allocate(kBytes);
   keep_busy(busy, freed);
   free(freed);
-  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  begin_capture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
   const std::uint64_t frees = driver_frees();
   for (const CUdeviceptr pointer : {live, live + 512, freed}) {
     EXPECT_EQ(cuMemFreeAsync(pointer, stream), CUDA_ERROR_INVALID_VALUE);
   }
   EXPECT_EQ(driver_frees(), frees);
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  end_capture(stream);
   release_all();
   expect_usable(live, kBytes);
   free(live);
@@ -130,7 +125,6 @@ TEST_P(DoubleFree, InACaptureIsRefusedAndBreaksNothing) {
 
 TEST_P(DoubleFree, OfManyThreadsSucceedsOnce) {
   weir::testing::expect_any_refused();  // unpooled: of memory that the driver has back
-  ASSERT_NO_FATAL_FAILURE(start_pool());
   constexpr int kThreads = 4;
   constexpr int kRounds = 200;
   std::vector<CUdeviceptr> blocks;

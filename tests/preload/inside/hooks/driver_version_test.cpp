@@ -30,8 +30,7 @@ TEST_F(DriverVersion, CallsThatAreTooNewForItAreNotSupportedAndTheRestIsServed) 
   const CUdeviceptr pointer = allocate(kBytes);
   CUmemLocation here{};
   here.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  CUmemoryPool pool = nullptr;
-  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  const CUmemoryPool pool = default_pool();
   const CUresult set = cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
   EXPECT_EQ(set, version() >= 13000 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
   CUdeviceptr to = pointer;

@@ -131,6 +131,7 @@ TEST_F(Ipc, MemoryInStreamOrderIsRefusedForWhatItIs) {
   const weir::testing::LogCapture log;
   CUipcMemHandle handle{};
   EXPECT_EQ(cuIpcGetMemHandle(&handle, allocate(kBytes, make_stream())), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(weir_standin_calls("cuIpcGetMemHandle"), 0U);
   const auto lines = log.containing("cuIpcGetMemHandle refused: stream-ordered memory");
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines.front().find("WEIR_POOL"), std::string::npos) << "no pool has handles for it";

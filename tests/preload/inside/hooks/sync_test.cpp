@@ -7,10 +7,15 @@
 namespace weir::preload::testing {
 namespace {
 
-class Sync : public Inside {};
+class Sync : public Inside {
+ protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(start()); }
+};
+class SyncFree : public Sync {
+  void SetUp() override {}
+};
 
 TEST_F(Sync, AlignsTo512BytesAndGivesAllThatWasAskedFor) {
-  ASSERT_NO_FATAL_FAILURE(start());
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{3}, std::size_t{511},
                                   std::size_t{513}, std::size_t{4097}, kMib + 1}) {
     for (int i = 0; i < 3; ++i) {
@@ -22,7 +27,6 @@ TEST_F(Sync, AlignsTo512BytesAndGivesAllThatWasAskedFor) {
 }
 
 TEST_F(Sync, RowsOfAPitchedBlockBeginAtMultiplesOf512) {
-  ASSERT_NO_FATAL_FAILURE(start());
   CUdeviceptr pointer = 0;
   std::size_t pitch = 0;
   ASSERT_EQ(cuMemAllocPitch(&pointer, &pitch, 700, 10, 4), CUDA_SUCCESS);
@@ -34,7 +38,6 @@ TEST_F(Sync, RowsOfAPitchedBlockBeginAtMultiplesOf512) {
 
 TEST_F(Sync, RowsThatAreMoreThanAnyMemoryAreRefused) {
   expect_refused("cuMemAllocPitch", CUDA_ERROR_OUT_OF_MEMORY);
-  ASSERT_NO_FATAL_FAILURE(start());
   // Rows of 512 bytes, so many that their sum overflows to a small number.
   constexpr std::size_t kAround = SIZE_MAX / 512 + 1;
   for (const std::size_t height : {kAround / 2 + 1, kAround, kAround + 1, SIZE_MAX}) {
@@ -49,7 +52,6 @@ TEST_F(Sync, RowsThatAreMoreThanAnyMemoryAreRefused) {
 }
 
 TEST_F(Sync, ServesACachedBlockWithoutACallOfTheDriver) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUdeviceptr first = allocate(5000);
   const CUdeviceptr second = allocate(5000);
   free(first);
@@ -65,7 +67,6 @@ TEST_F(Sync, ServesACachedBlockWithoutACallOfTheDriver) {
 }
 
 TEST_F(Sync, AFreeCallsNothing) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
   std::vector<CUdeviceptr> blocks;
   for (std::uint32_t i = 0; i + 1 < Fences::kPointsOfAFence; ++i) {
@@ -78,7 +79,6 @@ TEST_F(Sync, AFreeCallsNothing) {
 }
 
 TEST_F(Sync, FreesShareFences) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUstream busy = make_stream();
   const CUstream idle = make_stream();
   constexpr std::uint64_t kFences = 10;
@@ -99,7 +99,6 @@ TEST_F(Sync, FreesShareFences) {
 }
 
 TEST_F(Sync, FreesWhatItDoesNotKnowAsTheDriverDoes) {
-  ASSERT_NO_FATAL_FAILURE(start());
   const CUdeviceptr block = allocate(kMib);
   EXPECT_EQ(cuMemFree(0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree(block + 512), CUDA_ERROR_INVALID_VALUE);
@@ -107,13 +106,12 @@ TEST_F(Sync, FreesWhatItDoesNotKnowAsTheDriverDoes) {
   EXPECT_EQ(statistics().allocated.current, Bytes{});
 }
 
-TEST_F(Sync, AFreeWaitsForTheDeviceWhereItIsToldTo) {
+TEST_F(SyncFree, AFreeWaitsForTheDeviceWhereItIsToldTo) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_SYNC_FREE", "1"}}));
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(4096);
   keep_busy(stream, block);
-  CUcontext context = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  const CUcontext context = current();
   weir_standin_clear_counters();
   std::atomic<bool> freed{false};
   std::thread other([&] {
@@ -128,7 +126,7 @@ TEST_F(Sync, AFreeWaitsForTheDeviceWhereItIsToldTo) {
   EXPECT_TRUE(freed);
 }
 
-TEST_F(Sync, AFreeThatCannotWaitFreesNothing) {
+TEST_F(SyncFree, AFreeThatCannotWaitFreesNothing) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_SYNC_FREE", "1"}}));
   const CUdeviceptr block = allocate(4096);
   weir_standin_fail("cuCtxSynchronize", 1, CUDA_ERROR_LAUNCH_FAILED, kWeirStandinOnce);

@@ -49,15 +49,10 @@ TEST_F(BudgetView, FreeIsWhatTheProgramCouldStillHave) {
 
 TEST_F(BudgetView, FreeIsNoMoreThanTheDeviceHas) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MEMORY", "64M"}}));
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {};
-  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  CUmemGenericAllocationHandle others = 0;
   {
     // Like another process's: not counted here.
     const preload::Inside inside;
-    ASSERT_EQ(cuMemCreate(&others, 40 * kMib, &properties, 0), CUDA_SUCCESS);
+    ASSERT_EQ(make_pages(40 * kMib), CUDA_SUCCESS);
   }
   EXPECT_EQ(told().free, 24 * kMib);
   free(allocate(16 * kMib));
@@ -101,6 +96,46 @@ TEST_F(BudgetView, IsWhatTheApiTells) {
   EXPECT_EQ(trim(-1), mib(2));
   EXPECT_EQ(trim(3), Bytes{});
   free(kept);
+}
+
+TEST_F(BudgetView, ThatIsLargerThanADeviceIsAllOfThatDevice) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_DEVICES", "2"}}));
+  weir_standin_set_memory(32 * kMib);
+  std::size_t total = 0;
+  ASSERT_EQ(cuDeviceTotalMem(&total, 1), CUDA_SUCCESS);
+  EXPECT_EQ(total, 32 * kMib);
+}
+
+/// What CUDA itself takes of a device.
+class ContextMemory : public BudgetView {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(
+        start({{"WEIR_BUDGET", "100MiB"}, {"WEIR_STANDIN_CONTEXT_MEMORY", "5M"}}));
+  }
+};
+
+TEST_F(ContextMemory, IsCountedAgainstTheBudgetOnceHoweverOftenItIsRetained) {
+  MemoryInfo info{};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(told().total, 100 * kMib);
+    EXPECT_EQ(told().free, 95 * kMib);
+    ASSERT_TRUE(memory_info(0, info));
+    EXPECT_EQ(info.passed, mib(5));
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+  }
+}
+
+TEST_F(ContextMemory, EndsWithTheContext) {
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  weir_standin_set_context_memory(3 * kMib);
+  ASSERT_NO_FATAL_FAILURE(use_device(0));
+  EXPECT_EQ(told().free, 97 * kMib);
+}
+
+TEST_F(ContextMemory, LeavesLessForThePool) {
+  EXPECT_EQ(try_allocate(96 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(try_allocate(94 * kMib), CUDA_SUCCESS);
 }
 
 }  // namespace

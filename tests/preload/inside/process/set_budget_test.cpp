@@ -11,28 +11,22 @@ namespace {
 
 class SetBudget : public Inside {
  protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}})); }
   [[nodiscard]] static std::size_t told_total() {
     std::size_t free = 0;
     std::size_t total = 0;
     EXPECT_EQ(cuMemGetInfo(&free, &total), CUDA_SUCCESS);
     return total;
   }
-  [[nodiscard]] static std::size_t told_free() {
-    std::size_t free = 0;
-    EXPECT_EQ(cuMemGetInfo(&free, nullptr), CUDA_SUCCESS);
-    return free;
-  }
-  [[nodiscard]] static CUresult try_allocate(std::size_t bytes) {
-    CUdeviceptr pointer = 0;
-    return cuMemAlloc(&pointer, bytes);
-  }
   [[nodiscard]] static timeline::BudgetAnswer set(Bytes budget) {
     return Process::get()->set_budget(arena().account(), budget, "a test");
   }
 };
+class SetBudgetUnder : public SetBudget {
+  void SetUp() override {}
+};
 
 TEST_F(SetBudget, LoweringItGivesCachedMemoryBackAtOnce) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   const CUdeviceptr kept = allocate(16 * kMib);
   free(allocate(24 * kMib));
   EXPECT_EQ(weir_standin_used(0), 40 * kMib);
@@ -45,7 +39,7 @@ TEST_F(SetBudget, LoweringItGivesCachedMemoryBackAtOnce) {
   EXPECT_EQ(weir_standin_used(0), 16 * kMib);
   EXPECT_EQ(statistics().budget, mib(32));
   EXPECT_EQ(told_total(), 32 * kMib);
-  EXPECT_EQ(told_free(), 16 * kMib);
+  EXPECT_EQ(free_bytes(), 16 * kMib);
   std::size_t total = 0;
   ASSERT_EQ(cuDeviceTotalMem(&total, 0), CUDA_SUCCESS);
   EXPECT_EQ(total, 32 * kMib);
@@ -53,7 +47,6 @@ TEST_F(SetBudget, LoweringItGivesCachedMemoryBackAtOnce) {
 }
 
 TEST_F(SetBudget, LoweredBeforeTheFirstRequestInStreamOrderItIsThatPoolsToo) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   (void)allocate(kMib);
   EXPECT_EQ(set(mib(32)).code, timeline::BudgetCode::kTaken);
   const CUstream stream = make_stream();
@@ -65,14 +58,12 @@ TEST_F(SetBudget, LoweredBeforeTheFirstRequestInStreamOrderItIsThatPoolsToo) {
 }
 
 TEST_F(SetBudget, CachedMemoryThatFitsInItStays) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   free(allocate(8 * kMib));
   EXPECT_EQ(set(mib(16)).used, mib(8));
   EXPECT_EQ(weir_standin_used(0), 8 * kMib);
 }
 
 TEST_F(SetBudget, LiveMemoryAboveItGoesBackAsItIsFreed) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   const CUdeviceptr first = allocate(16 * kMib);
   const CUdeviceptr second = allocate(20 * kMib);
   const CUdeviceptr third = allocate(8 * kMib);
@@ -89,7 +80,6 @@ TEST_F(SetBudget, LiveMemoryAboveItGoesBackAsItIsFreed) {
 }
 
 TEST_F(SetBudget, WhatWorkStillUsesGoesBackOnceTheDeviceIsDoneWithIt) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(32 * kMib);
   keep_busy(stream, block);
@@ -104,7 +94,7 @@ TEST_F(SetBudget, WhatWorkStillUsesGoesBackOnceTheDeviceIsDoneWithIt) {
   });
 }
 
-TEST_F(SetBudget, RaisingItLetsWhatFailedSucceed) {
+TEST_F(SetBudgetUnder, RaisingItLetsWhatFailedSucceed) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}}));
   EXPECT_EQ(try_allocate(32 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(set(mib(64)).code, timeline::BudgetCode::kTaken);
@@ -112,7 +102,7 @@ TEST_F(SetBudget, RaisingItLetsWhatFailedSucceed) {
   EXPECT_EQ(told_total(), 64 * kMib);
 }
 
-TEST_F(SetBudget, RaisingItLetsOneThatWaitsSucceed) {
+TEST_F(SetBudgetUnder, RaisingItLetsOneThatWaitsSucceed) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(16 * kMib);
@@ -120,8 +110,7 @@ TEST_F(SetBudget, RaisingItLetsOneThatWaitsSucceed) {
   free(block);
   Arena& here = arena();
   Account& account = here.account();
-  CUcontext context = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  const CUcontext context = current();
   CUresult code = CUDA_ERROR_UNKNOWN;
   std::thread waiter([&] {
     EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
@@ -134,7 +123,6 @@ TEST_F(SetBudget, RaisingItLetsOneThatWaitsSucceed) {
 }
 
 TEST_F(SetBudget, OutOfRangeIsRefusedAndChangesNothing) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   (void)allocate(kMib);
   for (const Bytes budget :
        {Bytes{0}, Bytes{1}, mib(1) - Bytes{1}, gib(1) + Bytes{1}, Bytes{~std::uint64_t{0}}}) {
@@ -149,7 +137,7 @@ TEST_F(SetBudget, OutOfRangeIsRefusedAndChangesNothing) {
   EXPECT_EQ(set(mib(1)).code, timeline::BudgetCode::kTaken);
 }
 
-TEST_F(SetBudget, AFractionLimitsItAndTheLowerOneHolds) {
+TEST_F(SetBudgetUnder, AFractionLimitsItAndTheLowerOneHolds) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "512MiB"}}));
   EXPECT_TRUE(set_fraction(0, 0.25)) << "of 1 GiB, before any memory is used";
   EXPECT_EQ(told_total(), 256 * kMib);
@@ -169,8 +157,6 @@ TEST_F(SetBudget, AFractionLimitsItAndTheLowerOneHolds) {
 }
 
 TEST_F(SetBudget, AFractionOutOfRangeIsRefusedAndChangesNothing) {
-  EXPECT_FALSE(set_fraction(0, 0.5)) << "before CUDA is used";
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   (void)allocate(kMib);
   for (const double fraction : {-0.1, 1.1, std::nan(""), HUGE_VAL}) {
     EXPECT_FALSE(set_fraction(0, fraction)) << fraction;
@@ -178,7 +164,7 @@ TEST_F(SetBudget, AFractionOutOfRangeIsRefusedAndChangesNothing) {
   EXPECT_EQ(told_total(), 64 * kMib);
 }
 
-TEST_F(SetBudget, IsOfOneDeviceOrAllInUse) {
+TEST_F(SetBudgetUnder, IsOfOneDeviceOrAllInUse) {
   expect_refused("cuDeviceTotalMem", CUDA_ERROR_INVALID_DEVICE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_DEVICES", "2"}}));
   EXPECT_FALSE(set_budget(-1, mib(8))) << "none is in use yet";
@@ -196,36 +182,34 @@ TEST_F(SetBudget, IsOfOneDeviceOrAllInUse) {
   EXPECT_FALSE(set_budget(7, mib(8)));
 }
 
-TEST_F(SetBudget, BeforeCudaIsUsedIsRefused) { EXPECT_FALSE(set_budget(0, mib(64))); }
+TEST_F(SetBudgetUnder, BeforeCudaIsUsedIsRefused) {
+  EXPECT_FALSE(set_budget(0, mib(64)));
+  EXPECT_FALSE(set_fraction(0, 0.5));
+}
 
 TEST_F(SetBudget, IsOfAllContextsOfTheDevice) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   (void)allocate(8 * kMib);
-  CUcontext primary = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&primary), CUDA_SUCCESS);
-  CUcontext other = nullptr;
-  ASSERT_EQ(cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+  const CUcontext primary = current();
+  (void)make_context();
   free(allocate(24 * kMib));
   EXPECT_EQ(set(mib(16)).used, mib(8));
   EXPECT_EQ(statistics().budget, mib(16));
-  ASSERT_EQ(cuCtxSetCurrent(primary), CUDA_SUCCESS);
+  use(primary);
   EXPECT_EQ(statistics().budget, mib(16));
 }
 
 TEST_F(SetBudget, DuringACaptureMemoryGoesBackAtItsEnd) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   free(allocate(32 * kMib));
   const CUstream stream = make_stream();
-  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  begin_capture(stream);
   EXPECT_EQ(set(mib(8)).used, mib(32));
   EXPECT_EQ(weir_standin_used(0), 32 * kMib);
   EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);
-  CUgraph graph = nullptr;
-  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS) << "it was not broken";
+  end_capture(stream);
   EXPECT_EQ(weir_standin_used(0), 0U);
 }
 
-TEST_F(SetBudget, IsSaidInTheLogAndShownOutside) {
+TEST_F(SetBudgetUnder, IsSaidInTheLogAndShownOutside) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_LOG", "info"}}));
   const weir::testing::LogCapture log;
   (void)allocate(8 * kMib);
@@ -245,11 +229,10 @@ TEST_F(SetBudget, IsSaidInTheLogAndShownOutside) {
 }
 
 // This ends: each thread does a fixed number of steps.
-TEST_F(SetBudget, ManyThreadsMayChangeItWhileOthersAllocateAndContextsComeAndGo) {
+TEST_F(SetBudgetUnder, ManyThreadsMayChangeItWhileOthersAllocateAndContextsComeAndGo) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "10ms"}}));
   (void)allocate(kMib);
-  CUcontext primary = nullptr;
-  ASSERT_EQ(cuCtxGetCurrent(&primary), CUDA_SUCCESS);
+  const CUcontext primary = current();
   Process& process = *Process::get();
   Account& account = arena().account();
   constexpr int kRounds = 200;
@@ -277,8 +260,7 @@ TEST_F(SetBudget, ManyThreadsMayChangeItWhileOthersAllocateAndContextsComeAndGo)
   }
   threads.emplace_back([&] {
     for (int round = 0; round < kRounds / 10; ++round) {
-      CUcontext own = nullptr;
-      ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS);
+      const CUcontext own = make_context();
       CUdeviceptr pointer = 0;
       if (cuMemAlloc(&pointer, 2 * kMib) == CUDA_SUCCESS) free(pointer);
       EXPECT_EQ(cuCtxDestroy(own), CUDA_SUCCESS);

@@ -21,6 +21,7 @@ using weir::testing::kFloor;
 /// The share of the test, and another process's part in it.
 class ShareInside : public Inside {
  protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(start_sharing()); }
   static ShareOptions options(int device = 0) {
     static const weir::testing::OwnShare kOwn;
     ShareOptions options = kOwn.options(kBudget, kFloor);
@@ -38,14 +39,12 @@ class ShareInside : public Inside {
   ~ShareInside() override {
     for (const int device : {0, 1}) unlink(options(device).id.path().c_str());
   }
-  [[nodiscard]] static CUresult try_allocate(std::size_t bytes) {
-    CUdeviceptr pointer = 0;
-    return cuMemAlloc(&pointer, bytes);
-  }
+};
+class ShareUnlikely : public ShareInside {
+  void SetUp() override {}
 };
 
 TEST_F(ShareInside, TakesMoreThanItsFloorWhileNobodyWantsItAndReturnsItWhenSomebodyDoes) {
-  ASSERT_NO_FATAL_FAILURE(start_sharing());
   const CUdeviceptr small = allocate(kMib);
   EXPECT_EQ(arena().account().budget(), kFloor);
   Share other(options());
@@ -97,7 +96,6 @@ TEST_F(WantedInside, ReturnsItsSurplusWhileItOnlyLaunches) {
 }
 
 TEST_F(ShareInside, WhatTheShareRefusesIsOutOfMemoryAsInABudgetOfItsOwn) {
-  ASSERT_NO_FATAL_FAILURE(start_sharing());
   free(allocate(kMib));
   Share other(options());
   ASSERT_EQ(other.raise(kBudget), kBudget - kFloor);
@@ -110,7 +108,6 @@ TEST_F(ShareInside, WhatTheShareRefusesIsOutOfMemoryAsInABudgetOfItsOwn) {
 }
 
 TEST_F(ShareInside, ARequestThatNoShareCouldServeLeavesLeaseAndWishAsTheyWere) {
-  ASSERT_NO_FATAL_FAILURE(start_sharing());
   free(allocate(kMib));
   Share other(options());
   EXPECT_EQ(try_allocate(65 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
@@ -120,7 +117,6 @@ TEST_F(ShareInside, ARequestThatNoShareCouldServeLeavesLeaseAndWishAsTheyWere) {
 }
 
 TEST_F(ShareInside, MemoryPastThePoolsIsOfTheShareToo) {
-  ASSERT_NO_FATAL_FAILURE(start_sharing());
   free(allocate(kMib));
   Share other(options());
   EXPECT_TRUE(Process::get()->make_room(arena().account(), mib(40)));
@@ -129,9 +125,7 @@ TEST_F(ShareInside, MemoryPastThePoolsIsOfTheShareToo) {
 }
 
 TEST_F(ShareInside, ADeviceWhoseContextsHaveEndedReturnsItsSurplus) {
-  ASSERT_NO_FATAL_FAILURE(start_sharing());
-  CUcontext context = nullptr;
-  ASSERT_EQ(cuCtxCreate_v2(&context, 0, 1), CUDA_SUCCESS);
+  const CUcontext context = make_context(1);
   (void)allocate(40 * kMib);
   Account& account = arena().account();
   ASSERT_GE(account.budget(), mib(40));
@@ -147,7 +141,6 @@ TEST_F(ShareInside, ADeviceWhoseContextsHaveEndedReturnsItsSurplus) {
 }
 
 TEST_F(ShareInside, ItsBudgetCannotBeSetWhileItRuns) {
-  ASSERT_NO_FATAL_FAILURE(start_sharing());
   free(allocate(kMib));
   EXPECT_EQ(Process::get()->set_budget(arena().account(), mib(32), "a test").code,
             timeline::BudgetCode::kFixed);
@@ -156,7 +149,6 @@ TEST_F(ShareInside, ItsBudgetCannotBeSetWhileItRuns) {
 
 // Each has what the other's floor needs, and each has one thread only.
 TEST_F(ShareInside, TwoThatAttachCrosswiseReturnWhatTheOtherNeedsMeanwhile) {
-  ASSERT_NO_FATAL_FAILURE(start_sharing());
   Share other(options(1));
   ASSERT_EQ(other.raise(kBudget), kBudget);
   free(allocate(60 * kMib));  // cached
@@ -173,7 +165,6 @@ TEST_F(ShareInside, TwoThatAttachCrosswiseReturnWhatTheOtherNeedsMeanwhile) {
 }
 
 TEST_F(ShareInside, ItsOtherDevicesAndThreadsGoOnWhileItAttaches) {
-  ASSERT_NO_FATAL_FAILURE(start_sharing());
   free(allocate(kMib));
   Share other(options(1));
   ASSERT_EQ(other.raise(kBudget), kBudget);
@@ -195,7 +186,6 @@ TEST_F(ShareInside, ItsOtherDevicesAndThreadsGoOnWhileItAttaches) {
 }
 
 TEST_F(ShareInside, WhoOnlyLooksAtADeviceTakesNoFloorThere) {
-  ASSERT_NO_FATAL_FAILURE(start_sharing());
   std::size_t total = 0;
   ASSERT_EQ(cuDeviceTotalMem(&total, 1), CUDA_SUCCESS);
   EXPECT_EQ(total, kFloor.count) << "what it would have at first";
@@ -211,7 +201,7 @@ TEST_F(ShareInside, WhoOnlyLooksAtADeviceTakesNoFloorThere) {
   EXPECT_EQ(total, kFloor.count);
 }
 
-TEST_F(ShareInside, AFloorThatDoesNotFitEndsTheProgramWithOneLine) {
+TEST_F(ShareUnlikely, AFloorThatDoesNotFitEndsTheProgramWithOneLine) {
   // The swap-in does nothing in a child made by fork.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const Share other(options());

@@ -51,11 +51,12 @@ class SignalHandler : public Inside {
         call, [](void*) { (void)raise(SIGUSR1); }, nullptr);
   }
   static void stop() { weir_standin_set_interrupt(nullptr, nullptr, nullptr); }
-  static Bytes passed(const std::string& kind) {
-    for (const Passed& each : arena().account().passed_kinds()) {
-      if (each.kind == kind) return each.level.current;
-    }
-    return {};
+  /// The signal comes while the driver serves this request.
+  static CUdeviceptr allocate_interrupted(std::size_t bytes = kMib) {
+    interrupt("cuMemAlloc");
+    const CUdeviceptr block = allocate(bytes);
+    stop();
+    return block;
   }
 };
 
@@ -73,9 +74,7 @@ constexpr std::array kOwnCalls{"cuCtxGetCurrent", "cuMemAlloc", "cuStreamQuery",
 
 TEST_F(SignalHandler, AllocatesFromTheDriverAndItIsCounted) {
   ASSERT_NO_FATAL_FAILURE(start_with(&allocate_there, {{"WEIR_BUDGET", "64MiB"}}));
-  interrupt("cuMemAlloc");
-  const CUdeviceptr block = allocate(kMib);
-  stop();
+  const CUdeviceptr block = allocate_interrupted();
   EXPECT_EQ(handler.runs, 1);
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   EXPECT_NE(handler.pointer, block);
@@ -126,9 +125,7 @@ TEST_F(SignalHandler, AllocatesWhereverWeirIsInterrupted) {
 TEST_F(SignalHandler, FreesWhatWeirServedOnceTheInterruptedCallHasEnded) {
   ASSERT_NO_FATAL_FAILURE(start_with(&free_there));
   handler.pointer = allocate(kBytes);
-  interrupt("cuMemAlloc");
-  const CUdeviceptr block = allocate(kMib);
-  stop();
+  const CUdeviceptr block = allocate_interrupted();
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_calls("cuMemFree"), 0U);
   EXPECT_EQ(statistics().allocated.current, mib(1));
@@ -141,9 +138,7 @@ TEST_F(SignalHandler, FreesInStreamOrderToo) {
   handler.stream = make_stream();
   handler.pointer = allocate(kBytes, handler.stream);
   keep_busy(handler.stream, handler.pointer);
-  interrupt("cuMemAlloc");
-  (void)allocate(kMib);
-  stop();
+  (void)allocate_interrupted();
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   EXPECT_EQ(statistics().allocated.current, mib(1));
   EXPECT_FALSE(is_handed_out(handler.pointer, kBytes)) << "its stream still uses it";
@@ -154,9 +149,7 @@ TEST_F(SignalHandler, FreesWhatItTookWithoutAWait) {
     allocate_there();
     free_there();
   }));
-  interrupt("cuMemAlloc");
-  (void)allocate(kMib);
-  stop();
+  (void)allocate_interrupted();
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_calls("cuMemFree"), 1U);
   EXPECT_EQ(passed("direct"), Bytes{});
@@ -172,9 +165,7 @@ TEST_F(SignalHandler, MoreFreesThanThereIsRoomForFailAndLoseNothing) {
   }));
   const weir::testing::LogCapture log;
   handler.pointer = allocate(kMib);
-  interrupt("cuMemAlloc");
-  (void)allocate(2 * kMib);
-  stop();
+  (void)allocate_interrupted(2 * kMib);
   EXPECT_EQ(handler.code, CUDA_ERROR_OUT_OF_MEMORY);
   // The first one was the block, the others are addresses inside it.
   EXPECT_EQ(statistics().allocated.current, mib(2));
@@ -184,9 +175,7 @@ TEST_F(SignalHandler, MoreFreesThanThereIsRoomForFailAndLoseNothing) {
 TEST_F(SignalHandler, TakesMemoryInStreamOrderFromTheDriver) {
   ASSERT_NO_FATAL_FAILURE(start_with(&allocate_in_order_there));
   handler.stream = make_stream();
-  interrupt("cuMemAlloc");
-  (void)allocate(kMib);
-  stop();
+  (void)allocate_interrupted();
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 1U);
   EXPECT_EQ(passed("direct"), Bytes{kBytes});
@@ -201,9 +190,7 @@ TEST_F(SignalHandler, LaunchesOnAStreamThatIsFollowedFromThenOn) {
   ASSERT_EQ(driver.cuStreamCreate(&handler.stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   handler.pointer = allocate(kBytes);
   hold(handler.stream);
-  interrupt("cuMemAlloc");
-  (void)allocate(kMib);
-  stop();
+  (void)allocate_interrupted();
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   free(handler.pointer);
   EXPECT_FALSE(is_handed_out(handler.pointer, kBytes));
@@ -216,9 +203,7 @@ TEST_F(SignalHandler, EndsAStreamWhoseLastWorkIsFenced) {
   weir_standin_hold(
       weir_standin_all_streams());  // a stream that has ended cannot be released by its handle
   EXPECT_EQ(cuMemsetD8Async(block, 1, 1, handler.stream), CUDA_SUCCESS);
-  interrupt("cuMemAlloc");
-  (void)allocate(kMib);
-  stop();
+  (void)allocate_interrupted();
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_live().streams, 0U);
   free(block);
@@ -237,9 +222,7 @@ TEST_F(SignalHandler, AChildThatItForksIsToldWhatTheDriverSaysOfAStreamsEnd) {
     handler.child_ended_well = waitpid(child, &status, 0) == child && status == 0;
   }));
   handler.stream = make_stream();
-  interrupt("cuMemAlloc");
-  const CUdeviceptr block = allocate(kMib);
-  stop();
+  const CUdeviceptr block = allocate_interrupted();
   EXPECT_TRUE(handler.child_ended_well);
   EXPECT_EQ(weir_standin_live().streams, 1U) << "the parent's";
   free(block);
@@ -299,7 +282,7 @@ TEST_F(SignalHandler, DuringTheSetUpAllocatesFromTheDriver) {
   driver = preload::driver();
   ASSERT_NE(driver, nullptr);
   ASSERT_EQ(driver->cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  use(context);
   handler = {};
   handler.run = &allocate_there;
   ASSERT_NE(std::signal(SIGUSR1, &on_signal), SIG_ERR);

@@ -125,6 +125,14 @@ TEST_F(TimelineOfASwapIn, TheProgramBeginsAndStopsIt) {
   std::filesystem::remove(path);
 }
 
+TEST_F(TimelineOfASwapIn, TheLogOfItsAllocationsIsWritten) {
+  const std::string path = file("log");
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_ALLOC_LOG", path.c_str()}}));
+  free(allocate(kMib));
+  EXPECT_GT(std::filesystem::file_size(path), 0U);
+  std::filesystem::remove(path);
+}
+
 TEST_F(TimelineOfASwapIn, WithoutANameNothingBegins) {
   ASSERT_NO_FATAL_FAILURE(start());
   EXPECT_FALSE(start_timeline(""));
