@@ -2,17 +2,6 @@
 
 namespace weir::simulate {
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  for (;;) {
-    const std::size_t end = text.find(',', begin);
-    parts.push_back(text.substr(begin, end - begin));
-    if (end == std::string::npos) return parts;
-    begin = end + 1;
-  }
-}
-
 std::uint64_t whole(const std::string& flag, const std::string& text, std::uint64_t least,
                     std::uint64_t most) {
   const auto value = parse_whole(text);
@@ -25,7 +14,9 @@ std::uint64_t whole(const std::string& flag, const std::string& text, std::uint6
 
 std::vector<BudgetChoice> parse_budgets(const std::string& text) {
   std::vector<BudgetChoice> budgets;
-  for (const std::string& part : split(text)) budgets.push_back(parse_budget(part));
+  for (const std::string_view part : weir::split(text, ",")) {
+    budgets.push_back(parse_budget(std::string(part)));
+  }
   return budgets;
 }
 

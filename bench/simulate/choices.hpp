@@ -10,11 +10,10 @@
 #include "allocator/base/setting.hpp"
 #include "bench/simulate/comparison.hpp"
 #include "tools/program/command_line.hpp"
+#include "tools/program/split.hpp"
 
 namespace weir::simulate {
 
-/// Splits at commas.
-[[nodiscard]] std::vector<std::string> split(const std::string& text);
 /// Parses a number. Throws UsageError.
 [[nodiscard]] std::uint64_t whole(const std::string& flag, const std::string& text,
                                   std::uint64_t least, std::uint64_t most);
@@ -26,7 +25,7 @@ namespace weir::simulate {
 template <typename All>
 [[nodiscard]] auto named(const std::string& flag, const std::string& text, const All& all) {
   std::vector<decltype(all.data())> found;
-  for (const std::string& name : split(text)) {
+  for (const std::string_view name : weir::split(text, ",")) {
     const std::size_t before = found.size();
     for (const auto& one : all) {
       const bool is_named = name == "all" || one.name == name;
@@ -34,6 +33,7 @@ template <typename All>
     }
     if (found.size() == before) refuse(flag, text, "different names of --list, or all");
   }
+  if (found.empty()) refuse(flag, text, "names of --list, or all");
   return found;
 }
 

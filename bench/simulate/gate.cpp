@@ -1,55 +1,36 @@
 #include "bench/simulate/gate.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "bench/simulate/dynamic_limit.hpp"
 
 namespace weir::simulate {
 namespace {
 
-/// Waits until the oldest batch is passed, as long as `must_wait` and anything is submitted.
+/// Waits until the oldest batch is passed, as long as `must_wait(shape)` and anything is submitted.
+/// `is_soft`: that is a limit on running ahead, not memory.
 class OldestGate : public Gate {
  public:
-  OldestGate(Memory& memory, Device& device) : memory_(memory), device_(device) {}
+  using MustWait = std::function<bool(const BatchShape&)>;
+
+  OldestGate(Device& device, MustWait must_wait, bool is_soft = true)
+      : device_(device), must_wait_(std::move(must_wait)), is_soft_(is_soft) {}
 
   [[nodiscard]] Verdict ask(std::size_t /*producer*/, const BatchShape& shape,
                             Time /*now*/) override {
-    if (device_.flights().empty() || !must_wait(shape)) return {};
+    if (device_.flights().empty() || !must_wait_(shape)) return {};
     return {.wait = Verdict::Wait::kDevice,
             .sequence = device_.flights().front().sequence,
-            .soft = is_soft(),
-            .memory = !is_soft()};
+            .soft = is_soft_,
+            .memory = !is_soft_};
   }
 
- protected:
-  [[nodiscard]] virtual bool must_wait(const BatchShape& shape) = 0;
-  [[nodiscard]] virtual bool is_soft() const { return true; }
-  [[nodiscard]] const Memory& memory() const { return memory_; }
-  [[nodiscard]] const Device& device() const { return device_; }
-
  private:
-  Memory& memory_;
   Device& device_;
-};
-
-class NoGate final : public OldestGate {
- public:
-  using OldestGate::OldestGate;
-
- private:
-  [[nodiscard]] bool must_wait(const BatchShape& /*shape*/) override { return false; }
-};
-
-class BatchesGate final : public OldestGate {
- public:
-  BatchesGate(Memory& memory, Device& device, std::uint64_t limit)
-      : OldestGate(memory, device), limit_(limit) {}
-
- private:
-  [[nodiscard]] bool must_wait(const BatchShape& /*shape*/) override {
-    return device().flights().size() >= limit_;
-  }
-  const std::uint64_t limit_;
+  const MustWait must_wait_;
+  const bool is_soft_;
 };
 
 /// MLX's rule (github.com/ml-explore/mlx, mlx/transforms.cpp, eval_impl): after each task, with
@@ -93,20 +74,10 @@ class TasksGate final : public Gate {
   const Bytes budget_;
 };
 
-class BytesGate final : public OldestGate {
- public:
-  using OldestGate::OldestGate;
-
- private:
-  [[nodiscard]] bool must_wait(const BatchShape& shape) override {
-    return memory().pressure().held + shape.peak() > memory().budget();
-  }
-  [[nodiscard]] bool is_soft() const override { return false; }
-};
-
 class DynamicGate final : public OldestGate {
  public:
-  using OldestGate::OldestGate;
+  explicit DynamicGate(Device& device)
+      : OldestGate(device, [this](const BatchShape& /*shape*/) { return limit_.is_full(); }) {}
 
   void closed(std::size_t /*producer*/, Flight* flight, Time /*now*/) override {
     if (flight != nullptr) limit_.queue(flight->shape.peak().count);
@@ -116,8 +87,6 @@ class DynamicGate final : public OldestGate {
   }
 
  private:
-  [[nodiscard]] bool must_wait(const BatchShape& /*shape*/) override { return limit_.is_full(); }
-
   DynamicLimit limit_;
 };
 
@@ -193,17 +162,24 @@ std::unique_ptr<Gate> make_gate(const PolicyChoice& policy, Memory& memory, Devi
       return make_weir_gate(policy.run_ahead, memory, producers,
                             policy.rule == PolicyChoice::Rule::kBeside);
     case PolicyChoice::Rule::kBatches:
-      return std::make_unique<BatchesGate>(memory, device, policy.limit);
+      return std::make_unique<OldestGate>(device, [&device, limit = policy.limit](const auto&) {
+        return device.flights().size() >= limit;
+      });
     case PolicyChoice::Rule::kTasks:
       return std::make_unique<TasksGate>(memory, device, policy.limit, budget);
     case PolicyChoice::Rule::kBytes:
-      return std::make_unique<BytesGate>(memory, device);
+      return std::make_unique<OldestGate>(
+          device,
+          [&memory](const BatchShape& shape) {
+            return memory.pressure().held + shape.peak() > memory.budget();
+          },
+          false);
     case PolicyChoice::Rule::kDynamic:
-      return std::make_unique<DynamicGate>(memory, device);
+      return std::make_unique<DynamicGate>(device);
     case PolicyChoice::Rule::kNothing:
       break;
   }
-  return std::make_unique<NoGate>(memory, device);
+  return std::make_unique<OldestGate>(device, [](const auto&) { return false; });
 }
 
 }  // namespace weir::simulate

@@ -22,7 +22,6 @@ struct Flags {
   std::string batches = "5000";
   std::string jitter = "assumed";
   std::string json;
-  std::string series;
   std::string svg;
   std::string svg_of = "memory";
   std::string hand_over;
@@ -37,9 +36,8 @@ void add_flags(CommandLine& line, Flags& flags) {
            "how unsteady the host is; FILE is a recording");
   line.add("--json", flags.json, Value("FILE"),
            "write all figures to FILE; - is standard output, without the table");
-  line.add("--series", flags.series, Value("FILE"),
-           "write a CSV file of memory and target over time, of one workload and budget");
-  line.add("--svg", flags.svg, Value("FILE"), "draw the same, up to six policies");
+  line.add("--svg", flags.svg, Value("FILE"),
+           "draw memory over time, of one workload and budget and up to six policies");
   line.add("--svg-of", flags.svg_of, Value("memory|target"),
            "what --svg shows; target is the run-ahead target and the memory of one policy "
            "with a target that adapts");
@@ -82,9 +80,9 @@ ComparisonOptions checked(const Flags& flags) {
   options.run.batches = whole("--batches", flags.batches, 1, 10'000'000);
   options.run.jitter = read_jitter(flags.jitter);
   options.run.hand_over = parse_hand_over(flags.hand_over);
-  options.run.keep_series = !flags.series.empty() || !flags.svg.empty();
+  options.run.keep_series = !flags.svg.empty();
   if (options.run.keep_series && (options.workloads.size() != 1 || options.budgets.size() != 1)) {
-    throw UsageError("--series and --svg need one --workload and one --budget");
+    throw UsageError("--svg needs one --workload and one --budget");
   }
   if (!flags.svg.empty() && options.policies.size() > 6) {
     throw UsageError("--svg draws up to six policies: name them with --policy");
@@ -99,16 +97,13 @@ ComparisonOptions checked(const Flags& flags) {
 class Outputs {
  public:
   explicit Outputs(const Flags& flags) : of_target_(is_of_target(flags)) {
-    require_different_files(std::vector<NamedPath>{
-        {"--json", flags.json}, {"--series", flags.series}, {"--svg", flags.svg}});
+    require_different_files(std::vector<NamedPath>{{"--json", flags.json}, {"--svg", flags.svg}});
     if (!flags.json.empty()) json_.emplace("--json", flags.json);
-    if (!flags.series.empty()) series_.emplace("--series", flags.series);
     if (!flags.svg.empty()) svg_.emplace("--svg", flags.svg);
   }
 
   void write(const std::vector<Outcome>& outcomes, const CommandLine& line) {
     if (json_) json_->commit(outcomes_json(outcomes, line.settings()));
-    if (series_) series_->commit(series_csv(outcomes));
     if (svg_) {
       svg_->commit(of_target_ ? target_picture_svg(outcomes.front()) : picture_svg(outcomes));
     }
@@ -117,7 +112,6 @@ class Outputs {
  private:
   const bool of_target_;
   std::optional<OutputFile> json_;
-  std::optional<OutputFile> series_;
   std::optional<OutputFile> svg_;
 };
 
@@ -131,7 +125,7 @@ int run(const CommandLine& line, const Flags& flags) {
   std::vector<Outcome> outcomes;
   compare(options, [&](Outcome&& outcome) { outcomes.push_back(std::move(outcome)); });
   if (outcomes.empty()) throw UsageError("--budget: below the least budget of each workload");
-  const bool has_table = flags.json != "-" && flags.series != "-" && flags.svg != "-";
+  const bool has_table = flags.json != "-" && flags.svg != "-";
   if (has_table) std::fputs(table_text(outcomes, flags.choices.wide).c_str(), stdout);
   outputs.write(outcomes, line);
   if (std::fflush(stdout) != 0) throw Error("standard output cannot be written");

@@ -198,19 +198,6 @@ std::string outcomes_json(const std::vector<Outcome>& outcomes,
   return json_text(json);
 }
 
-std::string series_csv(const std::vector<Outcome>& outcomes) {
-  std::string text = "policy,time_ns,used_bytes,submitted,lead_ns,copy_ns,margin_ns\n";
-  for (const Outcome& outcome : outcomes) {
-    for (const Sample& sample : outcome.run.series) {
-      text += std::string(outcome.policy->name) + "," + std::to_string(sample.time.count()) + "," +
-              std::to_string(sample.used.count) + "," + std::to_string(sample.submitted) + "," +
-              std::to_string(sample.lead.count()) + "," + std::to_string(sample.copy.count()) +
-              "," + std::to_string(sample.margin.count()) + "\n";
-    }
-  }
-  return text;
-}
-
 std::string list_text() {
   std::vector<std::vector<std::string>> rows{{"workload", "what it is"}};
   for (const Workload& workload : workloads()) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The table of a comparison, as text, JSON and CSV, and pictures of its runs (picture.cpp).
+// The table of a comparison, as text and JSON, and pictures of its runs (picture.cpp).
 
 #include <span>
 #include <string>
@@ -21,8 +21,6 @@ namespace weir::simulate {
 /// Returns the outcomes and the settings as JSON. Times in ns, sizes in bytes.
 [[nodiscard]] std::string outcomes_json(const std::vector<Outcome>& outcomes,
                                         std::span<const SettingLine> settings);
-/// Returns lines `policy,time_ns,used_bytes,submitted,lead_ns,copy_ns,margin_ns`.
-[[nodiscard]] std::string series_csv(const std::vector<Outcome>& outcomes);
 /// Returns the workloads and policies by name, and what they are.
 [[nodiscard]] std::string list_text();
 
