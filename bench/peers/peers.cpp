@@ -3,20 +3,11 @@
 #include <algorithm>
 
 #include "peers_found.hpp"
+#include "tools/program/split.hpp"
 #include "tools/replay/measure/pools.hpp"
 
 namespace weir::bench {
 namespace {
-
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    words.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return words;
-    text.remove_prefix(comma + 1);
-  }
-}
 
 std::string names_of(const Peers& peers) {
   std::string names;
@@ -62,8 +53,8 @@ PeerCandidates peer_candidates(std::string_view flag, std::string_view text,
   if (text == "none") return chosen;
   Peers peers = find_peers();
   const bool all = text == "all";
-  const std::vector<std::string> words = words_of(text);
-  for (const std::string& word : words) {
+  const std::vector<std::string_view> words = split(text, ",");
+  for (const std::string_view word : words) {
     if (all || std::ranges::any_of(peers.found, [&](const Peer& p) { return p.name == word; })) {
       continue;
     }
@@ -82,11 +73,6 @@ PeerCandidates peer_candidates(std::string_view flag, std::string_view text,
   }
   if (all) chosen.missing.insert(chosen.missing.end(), peers.missing.begin(), peers.missing.end());
   return chosen;
-}
-
-replay::UpstreamKind parse_peer_upstream(std::string_view flag, std::string_view text) {
-  if (text != "simulated" && text != "host") refuse(flag, text, "simulated or host");
-  return parse_name<replay::UpstreamKind>(flag, text);
 }
 
 }  // namespace weir::bench

@@ -60,11 +60,6 @@ struct PeerCandidates {
                                              replay::UpstreamKind kind,
                                              const replay::MakeUpstream& upstream);
 
-/// Parses `simulated` or `host`, the upstreams for peers on the stand-in. Throws UsageError
-/// otherwise.
-[[nodiscard]] replay::UpstreamKind parse_peer_upstream(std::string_view flag,
-                                                       std::string_view text);
-
 /// The peers' CUDA runtime, for fair comparisons with them.
 struct PeersRuntime {
   /// Makes one of our pools on this runtime, with a stream for each id, and with addresses without

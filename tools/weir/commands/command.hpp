@@ -23,7 +23,6 @@ struct Command {
 [[nodiscard]] Command add_info_command(CommandLine& program);
 [[nodiscard]] Command add_doctor_command(CommandLine& program);
 [[nodiscard]] Command add_ps_command(CommandLine& program);
-[[nodiscard]] Command add_replay_command(CommandLine& program);
 [[nodiscard]] Command add_set_command(CommandLine& program);
 [[nodiscard]] Command add_top_command(CommandLine& program);
 [[nodiscard]] Command add_timeline_command(CommandLine& program);

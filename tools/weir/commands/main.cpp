@@ -6,10 +6,19 @@
 #include "allocator/base/version.hpp"
 #include "tools/program/command_line.hpp"
 #include "tools/program/run_main.hpp"
+#include "tools/replay/replay_command.hpp"
 #include "tools/weir/commands/command.hpp"
 
 namespace weir::cli {
 namespace {
+
+Command add_replay_command(CommandLine& program) {
+  CommandLine& line = program.add_command(
+      "replay", "replay allocation traces against pools, and print what each pool costs");
+  return {line, [run = replay::add_replay(line)](const std::vector<std::string>& /*words*/) {
+            return run();
+          }};
+}
 
 int run_program(int argc, char** argv) {
   CommandLine line("run unchanged CUDA programs with Weir's pool and budget");

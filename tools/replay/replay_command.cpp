@@ -1,4 +1,4 @@
-// weir replay: replays allocation traces against pools.
+#include "tools/replay/replay_command.hpp"
 
 #include <unistd.h>
 
@@ -12,7 +12,6 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/base/variables.hpp"
-#include "tools/program/command_line.hpp"
 #include "tools/program/output_file.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/program/table.hpp"
@@ -21,10 +20,8 @@
 #include "tools/replay/read/trace.hpp"
 #include "tools/replay/show/picture.hpp"
 #include "tools/replay/show/report.hpp"
-#include "tools/replay/subject/upstreams.hpp"
-#include "tools/weir/commands/command.hpp"
 
-namespace weir::cli {
+namespace weir::replay {
 namespace {
 
 struct ReplayFlags {
@@ -47,8 +44,8 @@ struct ReplayFlags {
 };
 
 struct ReplayRequest {
-  std::vector<replay::PoolChoice> choices;
-  replay::UpstreamKind upstream{};
+  std::vector<PoolChoice> choices;
+  UpstreamKind upstream{};
   std::optional<Bytes> capacity;
   std::uint64_t lag = 0;
   std::size_t mapped = 0;  ///< the choice drawn by address
@@ -64,7 +61,7 @@ PoolOptions base_options(const ReplayFlags& flags) {
 
 Bytes parse_capacity(const std::string& text) {
   const auto capacity = parse_bytes(text);
-  if (!capacity || capacity->count == 0 || *capacity > replay::TraceBuilder::kMostInAll) {
+  if (!capacity || capacity->count == 0 || *capacity > TraceBuilder::kMostInAll) {
     refuse("--capacity", text, "a size such as 80GiB");
   }
   return *capacity;
@@ -76,21 +73,21 @@ std::uint64_t parse_lag(const std::string& text) {
   return *lag;
 }
 
-std::vector<replay::PoolChoice> choices_of(const ReplayFlags& flags) {
+std::vector<PoolChoice> choices_of(const ReplayFlags& flags) {
   const PoolOptions base = base_options(flags);
-  if (flags.pool.empty() && flags.recommend) return replay::recommendable_choices(base);
-  return replay::parse_pool_choices("--pool", flags.pool.empty() ? "all" : flags.pool, base);
+  if (flags.pool.empty() && flags.recommend) return recommendable_choices(base);
+  return parse_pool_choices("--pool", flags.pool.empty() ? "all" : flags.pool, base);
 }
 
 /// Returns the index that --map names; the last by default.
-std::size_t mapped_of(const ReplayFlags& flags, const std::vector<replay::PoolChoice>& choices) {
+std::size_t mapped_of(const ReplayFlags& flags, const std::vector<PoolChoice>& choices) {
   if (flags.map.empty()) return choices.size() - 1;
   if (flags.svg.empty()) throw UsageError("--map says what is drawn: --svg FILE is missing");
-  const auto wanted = replay::parse_pool_choice("--map", flags.map, base_options(flags));
-  const auto found = std::ranges::find(choices, wanted.name, &replay::PoolChoice::name);
+  const auto wanted = parse_pool_choice("--map", flags.map, base_options(flags));
+  const auto found = std::ranges::find(choices, wanted.name, &PoolChoice::name);
   if (found == choices.end()) {
     std::string names;
-    for (const replay::PoolChoice& choice : choices) {
+    for (const PoolChoice& choice : choices) {
       names += (names.empty() ? "" : ", ") + choice.name;
     }
     refuse("--map", flags.map, "one of the pools that are replayed: " + names);
@@ -135,7 +132,7 @@ ReplayFlags::ReplayFlags(CommandLine& line) {
 /// Throws UsageError with the flag, its value and what is allowed.
 ReplayRequest checked(const ReplayFlags& flags) {
   ReplayRequest request{.choices = choices_of(flags),
-                        .upstream = parse_name<replay::UpstreamKind>("--upstream", flags.upstream),
+                        .upstream = parse_name<UpstreamKind>("--upstream", flags.upstream),
                         .capacity = {},
                         .lag = parse_lag(flags.lag)};
   if (!flags.capacity.empty()) request.capacity = parse_capacity(flags.capacity);
@@ -143,17 +140,17 @@ ReplayRequest checked(const ReplayFlags& flags) {
   return request;
 }
 
-std::vector<replay::Trace> read_all(const std::vector<std::string>& paths) {
-  std::vector<replay::Trace> traces;
+std::vector<Trace> read_all(const std::vector<std::string>& paths) {
+  std::vector<Trace> traces;
   for (const std::string& path : paths) {
-    for (replay::Trace& trace : replay::read_traces(path)) traces.push_back(std::move(trace));
+    for (Trace& trace : read_traces(path)) traces.push_back(std::move(trace));
   }
   return traces;
 }
 
-Bytes largest_peak(const std::vector<replay::Trace>& traces) {
+Bytes largest_peak(const std::vector<Trace>& traces) {
   Bytes peak;
-  for (const replay::Trace& trace : traces) peak = std::max(peak, replay::peak_requested(trace));
+  for (const Trace& trace : traces) peak = std::max(peak, peak_requested(trace));
   return peak;
 }
 
@@ -197,54 +194,55 @@ Outputs open_outputs(const ReplayFlags& flags, std::size_t traces) {
   return outputs;
 }
 
-replay::Picture picture_of(const replay::Trace& trace,
-                           const std::vector<replay::Candidate>& candidates,
-                           const replay::Setup& setup, std::size_t mapped) {
-  replay::Picture picture{.title = std::filesystem::path(trace.name).filename().string() + ": " +
-                                   format_count(trace.operations.size(), "operation") +
-                                   ", peak requested " +
-                                   format_bytes(replay::peak_requested(trace)),
-                          .subtitle = replay::setup_text(setup),
-                          .bands = {},
-                          .mapped = candidates[mapped].name,
-                          .map = replay::AddressMap(trace.operations.size())};
+Picture picture_of(const Trace& trace, const std::vector<Candidate>& candidates, const Setup& setup,
+                   std::size_t mapped) {
+  Picture picture{.title = std::filesystem::path(trace.name).filename().string() + ": " +
+                           format_count(trace.operations.size(), "operation") +
+                           ", peak requested " + format_bytes(peak_requested(trace)),
+                  .subtitle = setup_text(setup),
+                  .bands = {},
+                  .mapped = candidates[mapped].name,
+                  .map = AddressMap(trace.operations.size())};
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    picture.bands.push_back(replay::record_band(trace, candidates[i], setup.capacity,
-                                                i == mapped ? &*picture.map : nullptr));
+    picture.bands.push_back(
+        record_band(trace, candidates[i], setup.capacity, i == mapped ? &*picture.map : nullptr));
   }
   return picture;
 }
 
 /// Uses replays of their own, so that the others are not slowed down.
-void add_breakdowns(std::vector<replay::TraceResults>& results,
-                    const std::vector<replay::Candidate>& candidates, Bytes capacity) {
-  for (replay::TraceResults& result : results) {
+void add_breakdowns(std::vector<TraceResults>& results, const std::vector<Candidate>& candidates,
+                    Bytes capacity) {
+  for (TraceResults& result : results) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      result.measured[i].breakdown =
-          replay::break_down_peak(*result.trace, candidates[i].make, capacity);
+      result.measured[i].breakdown = break_down_peak(*result.trace, candidates[i].make, capacity);
     }
   }
 }
 
-std::optional<replay::Advice> advice_for(const std::vector<replay::TraceResults>& results,
-                                         const ReplayRequest& request) {
-  replay::Advice advice;
+std::optional<Advice> advice_for(const std::vector<TraceResults>& results,
+                                 const ReplayRequest& request) {
+  Advice advice;
   std::vector<bool> by_default;
-  for (const replay::PoolChoice& choice : request.choices) {
-    advice.variables.push_back(replay::variables_of(choice));
+  for (const PoolChoice& choice : request.choices) {
+    advice.variables.push_back(variables_of(choice));
     by_default.push_back(choice.by_default());
   }
+  const std::vector<Measured>& all = results.front().measured;
+  for (std::size_t i = by_default.size(); i < all.size(); ++i) {
+    advice.variables.push_back(all[i].subject);
+    by_default.push_back(false);
+  }
   advice.recommendation =
-      replay::recommend(replay::scores_of(results, by_default),
-                        request.capacity ? replay::kAnyNeed : replay::kSameNeed);
+      recommend(scores_of(results, by_default), request.capacity ? kAnyNeed : kSameNeed);
   return advice;
 }
 
-std::string text_of(const std::vector<replay::TraceResults>& results, const replay::Setup& setup,
-                    const ReplayFlags& flags, const std::optional<replay::Advice>& advice) {
-  std::string text = flags.summary ? replay::summary_text(results, setup, flags.wide)
-                                   : replay::results_text(results, setup, flags.wide);
-  const std::string breakdown = replay::breakdown_text(results, setup, flags.wide);
+std::string text_of(const std::vector<TraceResults>& results, const Setup& setup,
+                    const ReplayFlags& flags, const std::optional<Advice>& advice) {
+  std::string text = flags.summary ? summary_text(results, setup, flags.wide)
+                                   : results_text(results, setup, flags.wide);
+  const std::string breakdown = breakdown_text(results, setup, flags.wide);
   if (!breakdown.empty()) text += "\n" + breakdown;
   if (advice) text += "\n" + advice_text(*advice, setup);
   return text;
@@ -257,36 +255,41 @@ std::vector<SettingLine> settings_of(const CommandLine& line, const ReplayFlags&
   if (flags.capacity.empty()) lines.push_back({"capacity", exact_bytes(capacity), "default"});
   if (!flags.pool.empty()) return lines;
   std::string names;
-  for (const replay::PoolChoice& choice : request.choices) {
+  for (const PoolChoice& choice : request.choices) {
     names += (names.empty() ? "" : ",") + choice.name;
   }
   lines.push_back({"pool", names, flags.recommend ? "--recommend" : "default"});
   return lines;
 }
 
-int run(const CommandLine& line, const ReplayFlags& flags) {
+int run_replay(const CommandLine& line, const ReplayFlags& flags, const MoreCandidates& more) {
   const ReplayRequest request = checked(flags);
   require_standard_output();
   set_log_level(log_level_from_environment());
   warn_of_unknown_variables(environ);
-  const replay::MakeUpstream upstream = replay::upstreams_of(request.upstream);
-  const std::vector<replay::Trace> traces = read_all(flags.traces);
+  const MakeUpstream upstream = upstreams_of(request.upstream);
+  const std::vector<Trace> traces = read_all(flags.traces);
   const Outputs outputs = open_outputs(flags, traces.size());
 
-  replay::Setup setup{.upstream = flags.upstream,
-                      .capacity = request.capacity ? *request.capacity
-                                                   : replay::default_capacity(request.upstream,
-                                                                              largest_peak(traces)),
-                      .lag = request.lag};
+  Setup setup{.upstream = flags.upstream,
+              .capacity = request.capacity
+                              ? *request.capacity
+                              : default_capacity(request.upstream, largest_peak(traces)),
+              .lag = request.lag};
   setup.settings = settings_of(line, flags, request, setup.capacity);
-  std::vector<replay::Candidate> candidates;
-  for (const replay::PoolChoice& choice : request.choices) {
-    candidates.push_back(replay::candidate_of(choice, upstream, request.lag));
+  std::vector<Candidate> candidates;
+  for (const PoolChoice& choice : request.choices) {
+    candidates.push_back(candidate_of(choice, upstream, request.lag));
+  }
+  if (more) {
+    for (Candidate& candidate : more(request.upstream, upstream)) {
+      candidates.push_back(std::move(candidate));
+    }
   }
   // Only one replay at a time can use real memory.
-  const bool real = request.upstream != replay::UpstreamKind::kSimulated;
+  const bool real = request.upstream != UpstreamKind::kSimulated;
   ProgressBar bar;
-  auto results = replay::measure_all(
+  auto results = measure_all(
       traces, candidates,
       {.capacity = setup.capacity, .search = !flags.no_search, .threads = real ? 1U : 2U},
       [&bar](std::size_t done, std::size_t all, const std::string& what) {
@@ -299,19 +302,16 @@ int run(const CommandLine& line, const ReplayFlags& flags) {
   }
   const auto advice = flags.recommend ? advice_for(results, request) : std::nullopt;
   const int print_error = flags.json == "-" ? 0 : print(text_of(results, setup, flags, advice));
-  if (outputs.json) outputs.json->commit(replay::results_json(results, setup, advice));
+  if (outputs.json) outputs.json->commit(results_json(results, setup, advice));
   require_printed(print_error);
-  return replay::any_refused(results) ? 3 : 0;
+  return any_refused(results) ? 3 : 0;
 }
 
 }  // namespace
 
-Command add_replay_command(CommandLine& program) {
-  CommandLine& line = program.add_command(
-      "replay", "replay allocation traces against pools, and print what each pool costs");
+std::function<int()> add_replay(CommandLine& line, MoreCandidates more) {
   const auto flags = std::make_shared<ReplayFlags>(line);
-  return {line,
-          [flags, &line](const std::vector<std::string>& /*words*/) { return run(line, *flags); }};
+  return [flags, &line, more = std::move(more)] { return run_replay(line, *flags, more); };
 }
 
-}  // namespace weir::cli
+}  // namespace weir::replay
