@@ -48,8 +48,6 @@ int main(int argc, char** argv) {
   add_admission(table);
   add_handover(table);
   add_checkpoint(table);
-  add_sparse(table);
-  add_sparse_data(table);
   add_staging(table);
   add_log(table);
   add_timeline(table);

@@ -41,7 +41,7 @@ if [[ $what == every ]]; then
   exit "$failed"
 fi
 
-for topic in admission checkpoint handover log optimizer peers pool sparse sparse-data staging submit swap-in fragmentation oom timelines swap-in-pools; do
+for topic in admission checkpoint handover log optimizer peers pool staging submit swap-in fragmentation oom timelines swap-in-pools; do
   grep -qx "$topic" <<<"$listed" || wrong "--list names $topic"
 done
 grep -qx gpu <<<"$listed" && wrong "--list names no topic that weir-bench does not have"

@@ -8,16 +8,16 @@
 
 #include "allocator/log/allocation_log.hpp"
 #include "allocator/pool.hpp"
-#include "bench/shared/rig.hpp"
 #include "bench/shared/table.hpp"
 #include "scheduler/device/cpu_device.hpp"
+#include "tools/program/temporary_folder.hpp"
 
 namespace weir::bench {
 namespace {
 
 void event(benchmark::State& state) {
-  const TemporaryFolder folder;
-  AllocationLog log("log", folder.file("log"), gib(64));
+  const TemporaryFolder folder(process_environment(), "weir-bench");
+  AllocationLog log("log", folder.path() + "/log", gib(64));
   std::uint64_t sequence = 0;
   for ([[maybe_unused]] auto _ : state) {
     log.write({.sequence = ++sequence,
@@ -44,9 +44,10 @@ void allocate_and_free(benchmark::State& state, const PoolOptions& options) {
 void pool_without(benchmark::State& state) { allocate_and_free(state, {}); }
 
 void pool_with(benchmark::State& state) {
-  const TemporaryFolder folder;  // the log is open until the process ends; its space is freed then
+  // The log is open until the process ends; its space is freed then.
+  const TemporaryFolder folder(process_environment(), "weir-bench");
   PoolOptions options;
-  options.log = {folder.file("log"), "the benchmark"};
+  options.log = {folder.path() + "/log", "the benchmark"};
   options.log_limit.value = gib(64);
   allocate_and_free(state, options);
 }

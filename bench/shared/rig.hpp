@@ -3,15 +3,10 @@
 // The common rig of most benchmarks: the cpu device with a pool and a scheduler, and a way to keep
 // its streams busy.
 
-#include <cstdlib>
-#include <filesystem>
 #include <initializer_list>
 #include <latch>
 #include <memory>
-#include <string>
-#include <system_error>
 
-#include "allocator/base/error.hpp"
 #include "allocator/pool.hpp"
 #include "scheduler/device/cpu_device.hpp"
 #include "scheduler/scheduler.hpp"
@@ -24,28 +19,6 @@ struct Rig {
   Device device{std::make_unique<CpuDevice>(gib(1))};
   Pool pool{device.memory()};
   Scheduler scheduler;
-};
-
-/// A folder for files, which go with it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "weir-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw Error("no temporary folder can be made");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  [[nodiscard]] std::string path() const { return path_.string(); }
-  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
 };
 
 /// Starts one operation on each stream, which runs until the destructor; the destructor then waits

@@ -65,8 +65,6 @@ void add_log(Table& table);
 void add_optimizer(Table& table);
 void add_peers(Table& table);
 void add_pool(Table& table);
-void add_sparse(Table& table);
-void add_sparse_data(Table& table);
 void add_staging(Table& table);
 void add_submit(Table& table);
 void add_swap_in(Table& table);

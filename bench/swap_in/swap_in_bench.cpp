@@ -90,9 +90,6 @@ void add(Table& table, Row row) {
 void add_swap_in(Table& table) {
   if (*kSwapIn == '\0') return;  // built without a CUDA toolkit
   add(table, {.figure = "swap-in/alloc-free", .most_ns = 500});
-  add_one("swap-in/alloc-free/calls", "alloc-free/calls", true);
-  table.add({.figure = "swap-in/alloc-free/calls"});
-  add(table, {.figure = "swap-in/alloc-free/streams:8"});
   add(table, {.figure = "swap-in/alloc-free/batches:32", .most_ns = 350});
   for (const char* streams : {"1", "100", "10000"}) {
     add(table, {.figure = std::string("swap-in/alloc-free/known:") + streams, .most_ns = 500});
@@ -101,19 +98,14 @@ void add_swap_in(Table& table) {
     add(table,
         {.figure = std::string("swap-in/alloc-free/batches:32/known:") + streams, .most_ns = 350});
   }
-  for (const char* ended : {"streams-ended:1000", "threads-ended:1000", "streams-ended:100000",
-                            "threads-ended:100000"}) {
+  for (const char* ended : {"streams-ended:1000", "streams-ended:100000"}) {
     add(table, {.figure = std::string("swap-in/alloc-free/") + ended, .most_ns = 500});
   }
   add(table, {.figure = "swap-in/alloc-free-async"});
   for (const char* launch : {"launch", "launch/known:100", "launch/known:10000"}) {
     add(table, {.figure = std::string("swap-in/") + launch, .most_more_ns = 15});
   }
-  add(table, {.figure = "swap-in/launch/in-turn:100", .shows_more = true});
-  add(table, {.figure = "swap-in/launch/in-turn:10000", .shows_more = true});
-  for (const char* figure :
-       {"launch/point", "launch/point/awaiting", "launch/enqueued", "load/threads:4", "dlsym/other",
-        "dlsym/driver", "get-proc-address", "process"}) {
+  for (const char* figure : {"launch/enqueued", "get-proc-address", "process"}) {
     add(table, {.figure = std::string("swap-in/") + figure, .shows_more = true});
   }
 }

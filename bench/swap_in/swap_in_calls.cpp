@@ -12,12 +12,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -88,36 +86,10 @@ void pair() {
   CHECK(cuMemFree(pointer));
 }
 
-double alloc_free(int streams) {
+double alloc_free() {
   use_device();
-  make_streams(streams);
+  (void)new_stream();
   return time_of(401, 32, pair);
-}
-
-/// The driver calls that such a pair makes with the library, on their own: the stand-in's share of
-/// its time.
-double alloc_free_calls() {
-  use_device();
-  CUstream stream = new_stream();
-  constexpr std::uint64_t kPairs = 320;
-  pair();
-  weir_standin_clear_counters();
-  for (std::uint64_t i = 0; i < kPairs; ++i) pair();
-  const auto gets = weir_standin_calls("cuCtxGetCurrent");
-  const auto modes = weir_standin_calls("cuThreadExchangeStreamCaptureMode");
-  const auto queries = weir_standin_calls("cuStreamQuery");
-  const auto others = weir_standin_calls(nullptr) - gets - modes - queries;
-  if (others != 0) give_up("calls of other functions", static_cast<int>(others));
-  return time_of(401, 32, [&] {
-    CUcontext context = nullptr;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    for (std::uint64_t i = 0; i < gets / kPairs; ++i) CHECK(cuCtxGetCurrent(&context));
-    for (std::uint64_t i = 0; i < modes / kPairs; ++i)
-      CHECK(cuThreadExchangeStreamCaptureMode(&mode));
-    for (std::uint64_t i = 0; i < queries / kPairs; ++i) {
-      CHECK(cuStreamQuery(i % 2 == 0 ? CU_STREAM_LEGACY : stream));
-    }
-  });
 }
 
 /// Sets up a device of 80 GiB, with addresses without memory: blocks may wait for each other's
@@ -173,23 +145,6 @@ double alloc_free_after_streams(int streams) {
   return time_of_cycles(1, 1, pair);
 }
 
-/// After this many threads that each had a block on their own default stream.
-double alloc_free_after_threads(int threads) {
-  use_large_device();
-  CUcontext context = nullptr;
-  CHECK(cuCtxGetCurrent(&context));
-  for (int i = 0; i < threads; ++i) {
-    std::thread([context] {
-      CUdeviceptr pointer = 0;
-      CHECK(cuCtxSetCurrent(context));
-      CHECK(cuMemAllocAsync(&pointer, kBytes, CU_STREAM_PER_THREAD));
-      CHECK(cuMemFreeAsync(pointer, CU_STREAM_PER_THREAD));
-    }).join();
-  }
-  CHECK(cuCtxSynchronize());
-  return time_of_cycles(1, 1, pair);
-}
-
 /// Like a program that frees its blocks together and then allocates similar ones: one fence, and
 /// one check of the streams, serves all of them.
 double alloc_free_batch() {
@@ -229,54 +184,6 @@ double launch(int streams) {
   return time_of(401, kLaunchesOfAPoint * 10, [&] { refused_launch(stream); });
 }
 
-/// On each stream in turn.
-double launch_in_turn(int streams) {
-  use_device();
-  std::vector<CUstream> all;
-  all.reserve(static_cast<std::size_t>(streams));
-  for (int i = 0; i < streams; ++i) all.push_back(new_stream());
-  std::size_t next = 0;
-  return time_of(401, kLaunchesOfAPoint * 10, [&] {
-    refused_launch(all[next]);
-    if (++next == all.size()) next = 0;
-  });
-}
-
-/// Every 32nd launch on its own. Includes the clock's time, which both programs pay.
-double point_of(CUstream stream) {
-  return median_of(401, [&] {
-    for (int i = 1; i < kLaunchesOfAPoint; ++i) refused_launch(stream);
-    const auto start = Clock::now();
-    refused_launch(stream);
-    return since(start);
-  });
-}
-
-double launch_point() {
-  use_device();
-  CUstream stream = new_stream();
-  return point_of(stream);
-}
-
-/// The same while freed memory waits for a late stream, so that there is something to pace for.
-/// Without a soft limit, which would hold launches back.
-double launch_point_awaiting() {
-  setenv("WEIR_RUN_AHEAD", "off", 1);
-  use_device();
-  CUstream late = new_stream();
-  CUstream other = new_stream();
-  CUdeviceptr pointer = 0;
-  weir_standin_hold(late);
-  CHECK(cuMemAllocAsync(&pointer, kBytes, other));
-  CHECK(cuMemsetD8Async(pointer, 1, kBytes, late));
-  CHECK(cuMemFreeAsync(pointer, late));
-  for (int i = 2; i < kLaunchesOfAPoint; ++i) refused_launch(other);  // the memset was the first
-  refused_launch(other);
-  const double point = point_of(other);
-  weir_standin_release(late);
-  return point;
-}
-
 /// A launch that the stand-in does enqueue. Its stream is held meanwhile, so that its thread does
 /// not compete for the processor.
 double launch_enqueued() {
@@ -304,37 +211,6 @@ double launch_enqueued() {
   });
 }
 
-double dlsym_of(void* library, const char* name) {
-  if (dlsym(library, name) == nullptr) give_up(name, 0);
-  return time_of(401, 200, [&] { (void)dlsym(library, name); });
-}
-
-/// Like threads that load code compiled in parallel: each load waits inside the driver until all
-/// have arrived.
-double load_in_parallel() {
-  use_device();
-  constexpr int kThreads = 4;
-  constexpr int kLoads = 400;
-  weir_standin_set_loads_meet(kThreads);
-  const auto load_all = [] {
-    constexpr int kImage = 0;
-    use_device();
-    for (int i = 0; i < kLoads; ++i) {
-      CUmodule module = nullptr;
-      CHECK(cuModuleLoadData(&module, &kImage));
-      CHECK(cuModuleUnload(module));
-    }
-  };
-  const auto start = Clock::now();
-  std::vector<std::thread> threads;
-  threads.reserve(kThreads);
-  for (int i = 0; i < kThreads; ++i) threads.emplace_back(load_all);
-  for (std::thread& thread : threads) thread.join();
-  return since(start) / kLoads;
-}
-
-void* driver_library() { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
-
 /// Like a runtime that looks up the driver's functions, some 440 of them, at its start.
 double get_proc_address() {
   use_device();
@@ -360,9 +236,7 @@ double process() {
 }
 
 const std::pair<std::string_view, std::function<double()>> kFigures[] = {
-    {"alloc-free", [] { return alloc_free(1); }},
-    {"alloc-free/streams:8", [] { return alloc_free(8); }},
-    {"alloc-free/calls", alloc_free_calls},
+    {"alloc-free", alloc_free},
     {"alloc-free/batches:32", alloc_free_batch},
     {"alloc-free-async", alloc_free_async},
     {"launch", [] { return launch(1); }},
@@ -374,18 +248,9 @@ const std::pair<std::string_view, std::function<double()>> kFigures[] = {
     {"alloc-free/batches:32/known:10000", [] { return alloc_free_batch_known(10'000); }},
     {"launch/known:100", [] { return launch(100); }},
     {"launch/known:10000", [] { return launch(10'000); }},
-    {"launch/in-turn:100", [] { return launch_in_turn(100); }},
-    {"launch/in-turn:10000", [] { return launch_in_turn(10'000); }},
     {"alloc-free/streams-ended:1000", [] { return alloc_free_after_streams(1000); }},
-    {"alloc-free/threads-ended:1000", [] { return alloc_free_after_threads(1000); }},
     {"alloc-free/streams-ended:100000", [] { return alloc_free_after_streams(100'000); }},
-    {"alloc-free/threads-ended:100000", [] { return alloc_free_after_threads(100'000); }},
-    {"launch/point", launch_point},
-    {"launch/point/awaiting", launch_point_awaiting},
     {"launch/enqueued", launch_enqueued},
-    {"load/threads:4", load_in_parallel},
-    {"dlsym/other", [] { return dlsym_of(RTLD_DEFAULT, "malloc"); }},
-    {"dlsym/driver", [] { return dlsym_of(driver_library(), "cuMemAlloc_v2"); }},
     {"get-proc-address", get_proc_address},
     {"process", process},
 };

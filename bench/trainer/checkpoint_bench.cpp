@@ -14,6 +14,7 @@
 
 #include "bench/shared/rig.hpp"
 #include "bench/shared/table.hpp"
+#include "tools/program/temporary_folder.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/model/mlp.hpp"
 
@@ -62,7 +63,7 @@ class Training {
  public:
   Training() {
     CheckpointOptions options;
-    options.path = folder_.file("run.ckp");
+    options.path = folder_.path() + "/run.ckp";
     options.schedule.batches = 1;
     checkpointer_.emplace(rig_.scheduler, options);
     run(false);  // so that the batches' kind is known and the pool is warm
@@ -90,7 +91,7 @@ class Training {
   std::unique_ptr<Maths> maths_ = make_cpu_maths();
   Rig rig_{{.budget = mib(512), .policy = Policy::kThrottled}};
   Network network_{rig_, *maths_};
-  const TemporaryFolder folder_;
+  const TemporaryFolder folder_{process_environment(), "weir-bench"};
   std::uint64_t done_ = 0;
   std::uint64_t begun_ = 0;
   std::optional<Checkpointer> checkpointer_;
