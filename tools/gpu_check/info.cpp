@@ -60,6 +60,13 @@ std::string text_of(const json& info) {
 
 }  // namespace
 
+#ifndef WEIR_CUDA_TOOLKIT
+Machine find_gpus() {
+  return {{{"gpus", nlohmann::json::array()}},
+          "this program was built without a CUDA toolkit; build/dev/cuda_note.txt says why"};
+}
+#endif
+
 int run_info(int argc, char** argv) {
   const bool as_json = argc == 3 && std::string_view(argv[1]) == "--json";
   if (argc > 1 && !as_json) throw UsageError("info takes --json FILE or nothing");

@@ -2,38 +2,12 @@
 // streams of green contexts report. The swap-in decides by these answers who serves a call.
 
 #include <array>
-#include <thread>
 
 #include "tools/gpu_check/facts/facts_clock.hpp"
 #include "tools/gpu_check/facts/facts_driver_cuda.hpp"
 
 namespace weir::gpu_check {
 namespace {
-
-class Captured {
- public:
-  explicit Captured(const Driver& driver) : driver_(driver), stream_(driver) {
-    CALL(driver_, cuStreamBeginCapture, stream_.get(), CU_STREAM_CAPTURE_MODE_GLOBAL);
-  }
-  ~Captured() { (void)end(); }
-  Captured(const Captured&) = delete;
-  Captured& operator=(const Captured&) = delete;
-  [[nodiscard]] CUstream get() const { return stream_.get(); }
-  /// Ends the capture. The returned code tells whether something broke it.
-  CUresult end() {
-    if (ended_) return CUDA_SUCCESS;
-    ended_ = true;
-    CUgraph graph = nullptr;
-    const CUresult code = RAW(driver_, cuStreamEndCapture, stream_.get(), &graph);
-    if (graph != nullptr) (void)RAW(driver_, cuGraphDestroy, graph);
-    return code;
-  }
-
- private:
-  const Driver& driver_;
-  const Stream stream_;
-  bool ended_ = false;
-};
 
 CUresult is_capturing(const Driver& driver, CUstream stream) {
   CUstreamCaptureStatus status{};
@@ -56,55 +30,31 @@ using Ask = CUresult (*)(const Driver&, CUstream);
 std::string cost_of(const Driver& driver, Ask question) {
   constexpr std::chrono::milliseconds kLongest{50};
   const auto ask = [&](CUstream stream) {
-    bool good = true;
-    const auto start = FactClock::now();
-    const std::size_t count =
-        repeat([&] { good = question(driver, stream) == CUDA_SUCCESS && good; }, kLongest);
-    return in_microseconds(microseconds_since(start) / static_cast<double>(count)) + " (" +
-           std::to_string(count) + (good ? ")" : ", not all of them)");
+    return cost_of_asking([&] { return question(driver, stream) == CUDA_SUCCESS; }, kLongest);
   };
   const Stream free(driver);
   const std::string found = "not captured: " + ask(free.get());
-  const Captured captured(driver);
+  const Captured captured(driver, CU_STREAM_CAPTURE_MODE_GLOBAL);
   return found + "; captured: " + ask(captured.get());
 }
 
 std::string cost_of_is_capturing(const Driver& driver) { return cost_of(driver, is_capturing); }
 std::string cost_of_capture_info(const Driver& driver) { return cost_of(driver, capture_info); }
 
-/// Returns the answer to a question about a captured stream, and its effect on the capture.
-std::string asked_of_captured(const Driver& driver, Ask question, bool other_thread) {
-  CUcontext context = nullptr;
-  CALL(driver, cuCtxGetCurrent, &context);
-  Captured captured(driver);
-  CUresult code = CUDA_SUCCESS;
-  if (other_thread) {
-    std::thread([&] {
-      code = RAW(driver, cuCtxSetCurrent, context);
-      if (code == CUDA_SUCCESS) code = question(driver, captured.get());
-    }).join();
-  } else {
-    code = question(driver, captured.get());
-  }
-  const CUresult ended = captured.end();
-  return std::to_string(code) +
-         (ended == CUDA_SUCCESS ? "" : " and breaks it (" + std::to_string(ended) + ")");
-}
-
 std::string asked_of_captured(const Driver& driver) {
   const auto both = [&](const char* name, Ask question) {
-    return std::string(name) + ": " + asked_of_captured(driver, question, false) +
-           ", by another thread " + asked_of_captured(driver, question, true);
+    return std::string(name) + ": " +
+           asked_on_both(driver, CU_STREAM_CAPTURE_MODE_GLOBAL,
+                         [&](CUstream captured) { return question(driver, captured); });
   };
   return both("cuStreamIsCapturing", is_capturing) + "; " +
          both("cuStreamGetCaptureInfo", capture_info);
 }
 
 std::string query_of_captured(const Driver& driver) {
-  return asked_of_captured(
-      driver,
-      [](const Driver& asked, CUstream stream) { return RAW(asked, cuStreamQuery, stream); },
-      false);
+  return during_capture(
+      driver, CU_STREAM_CAPTURE_MODE_GLOBAL,
+      [&](CUstream stream) { return RAW(driver, cuStreamQuery, stream); }, Effect::kTold);
 }
 
 #if CUDA_VERSION >= 12050

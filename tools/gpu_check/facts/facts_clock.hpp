@@ -58,4 +58,15 @@ template <typename Call>
   return done;
 }
 
+/// Repeats `ask`, which returns whether the answer is the expected one. Returns `COST us (COUNT)`.
+template <typename Ask>
+[[nodiscard]] std::string cost_of_asking(const Ask& ask,
+                                         std::chrono::nanoseconds longest = kLongestRepetition) {
+  bool as_expected = true;
+  const auto start = FactClock::now();
+  const std::size_t count = repeat([&] { as_expected = ask() && as_expected; }, longest);
+  return in_microseconds(microseconds_since(start) / static_cast<double>(count)) + " (" +
+         std::to_string(count) + (as_expected ? ")" : ", not all of them)");
+}
+
 }  // namespace weir::gpu_check

@@ -1,7 +1,6 @@
 // The cost of events and stream queries, and whether a stream may be queried beside a capture.
 
 #include <array>
-#include <thread>
 
 #include "tools/gpu_check/facts/facts_busy_cuda.hpp"
 #include "tools/gpu_check/facts/facts_clock.hpp"
@@ -58,27 +57,20 @@ std::string cost_of_waiting(const Driver& driver) {
   Operation operation(driver);
   const auto with = [&](unsigned flags) {
     const Event event(driver, flags);
-    const auto start = FactClock::now();
-    const std::size_t count = repeat([&] {
+    return cost_of_asking([&] {
       operation.enqueue();
       operation.record(event);
       CALL(driver, cuEventSynchronize, event.get());
+      return true;
     });
-    return in_microseconds(microseconds_since(start) / static_cast<double>(count)) + " (" +
-           std::to_string(count) + ")";
   };
   return "spinning: " + with(kSpinning) + "; blocking: " + with(kBlocking);
 }
 
 std::string cost_of_query(const Driver& driver) {
   const auto ask = [&](CUstream stream, CUresult expected) {
-    bool as_expected = true;
-    const auto start = FactClock::now();
-    const std::size_t count =
-        repeat([&] { as_expected = RAW(driver, cuStreamQuery, stream) == expected && as_expected; },
-               BusyStream::kLongest / 2);
-    return in_microseconds(microseconds_since(start) / static_cast<double>(count)) + " (" +
-           std::to_string(count) + (as_expected ? ")" : ", not all of them)");
+    return cost_of_asking([&] { return RAW(driver, cuStreamQuery, stream) == expected; },
+                          BusyStream::kLongest / 2);
   };
   const Stream idle(driver);
   const std::string found = "idle: " + ask(idle.get(), CUDA_SUCCESS);
@@ -86,33 +78,12 @@ std::string cost_of_query(const Driver& driver) {
   return found + "; busy: " + ask(busy.get(), CUDA_ERROR_NOT_READY);
 }
 
-/// Returns the answer to a query of another stream during a capture, and how the capture ends.
-std::string query_beside(const Driver& driver, CUstreamCaptureMode mode, bool other_thread) {
-  CUcontext context = nullptr;
-  CALL(driver, cuCtxGetCurrent, &context);
-  const Stream captured(driver);
-  const Stream asked(driver);
-  CALL(driver, cuStreamBeginCapture, captured.get(), mode);
-  CUresult code = CUDA_SUCCESS;
-  const auto ask = [&] { code = RAW(driver, cuStreamQuery, asked.get()); };
-  if (other_thread) {
-    std::thread([&] {
-      if (code = RAW(driver, cuCtxSetCurrent, context); code == CUDA_SUCCESS) ask();
-    }).join();
-  } else {
-    ask();
-  }
-  CUgraph graph = nullptr;
-  const CUresult ended = RAW(driver, cuStreamEndCapture, captured.get(), &graph);
-  if (graph != nullptr) (void)RAW(driver, cuGraphDestroy, graph);
-  return std::to_string(code) +
-         (ended == CUDA_SUCCESS ? "" : " and breaks it (" + std::to_string(ended) + ")");
-}
-
 std::string query_beside_captures(const Driver& driver) {
+  const Stream asked(driver);
   const auto both = [&](const char* name, CUstreamCaptureMode mode) {
-    return std::string(name) + ": " + query_beside(driver, mode, false) + ", by another thread " +
-           query_beside(driver, mode, true);
+    return std::string(name) + ": " + asked_on_both(driver, mode, [&](CUstream /*captured*/) {
+             return RAW(driver, cuStreamQuery, asked.get());
+           });
   };
   return both("global", CU_STREAM_CAPTURE_MODE_GLOBAL) + "; " +
          both("relaxed", CU_STREAM_CAPTURE_MODE_RELAXED);

@@ -8,6 +8,8 @@
 
 #include <span>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "allocator/base/error.hpp"
 
@@ -95,16 +97,60 @@ class Memory {
   return code == CUDA_SUCCESS ? "yes" : "no, " + std::to_string(code);
 }
 
-/// Returns what `ask` returns while a stream is captured. Ends the capture in any case.
+/// A stream that is captured for the duration of a question.
+class Captured {
+ public:
+  Captured(const Driver& driver, CUstreamCaptureMode mode) : driver_(driver), stream_(driver) {
+    CALL(driver_, cuStreamBeginCapture, stream_.get(), mode);
+  }
+  ~Captured() { (void)end(); }
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+  [[nodiscard]] CUstream get() const { return stream_.get(); }
+  /// Ends the capture. The returned code tells whether something broke it.
+  CUresult end() {
+    if (std::exchange(ended_, true)) return CUDA_SUCCESS;
+    CUgraph graph = nullptr;
+    const CUresult code = RAW(driver_, cuStreamEndCapture, stream_.get(), &graph);
+    if (graph != nullptr) (void)RAW(driver_, cuGraphDestroy, graph);
+    return code;
+  }
+
+ private:
+  const Driver& driver_;
+  const Stream stream_;
+  bool ended_ = false;
+};
+
+/// Whether the answer also says if the question broke the capture.
+enum class Effect { kNotTold, kTold };
+
+/// Returns what `ask(stream)` returns while the stream is captured.
 template <typename Ask>
-std::string during_capture(const Driver& driver, CUstreamCaptureMode mode, const Ask& ask) {
-  const Stream stream(driver);
-  CALL(driver, cuStreamBeginCapture, stream.get(), mode);
-  const CUresult code = ask(stream.get());
-  CUgraph graph = nullptr;
-  (void)RAW(driver, cuStreamEndCapture, stream.get(), &graph);
-  if (graph != nullptr) (void)RAW(driver, cuGraphDestroy, graph);
-  return std::to_string(code);
+std::string during_capture(const Driver& driver, CUstreamCaptureMode mode, const Ask& ask,
+                           Effect effect = Effect::kNotTold) {
+  Captured captured(driver, mode);
+  const std::string answer = std::to_string(ask(captured.get()));
+  const CUresult ended = captured.end();
+  if (effect == Effect::kNotTold || ended == CUDA_SUCCESS) return answer;
+  return answer + " and breaks it (" + std::to_string(ended) + ")";
+}
+
+/// Asks in a capture on the capturing thread, and in another capture on another thread.
+template <typename Ask>
+std::string asked_on_both(const Driver& driver, CUstreamCaptureMode mode, const Ask& ask) {
+  CUcontext context = nullptr;
+  CALL(driver, cuCtxGetCurrent, &context);
+  const auto on_another = [&](CUstream captured) {
+    CUresult code = CUDA_SUCCESS;
+    std::thread([&] {
+      code = RAW(driver, cuCtxSetCurrent, context);
+      if (code == CUDA_SUCCESS) code = ask(captured);
+    }).join();
+    return code;
+  };
+  return during_capture(driver, mode, ask, Effect::kTold) + ", by another thread " +
+         during_capture(driver, mode, on_another, Effect::kTold);
 }
 
 /// See Fact. A question sets `otherwise` if code depends on the expected answer.
