@@ -1,7 +1,8 @@
 """The command lines and variables that programs refuse: one line, exit code 2, nothing on standard output.
 
-What every flag refuses is in programs.py, and what each parser refuses in the tests of its library. Here is what
-takes a whole program: which flags and words it knows, which go together, and which values it looks at.
+What every flag refuses is in programs.py, what each parser refuses in the tests of its library, and what any command
+line refuses in fault_test.cpp. Here is what takes a whole program: its commands, which flags go together, and which
+values it looks at.
 """
 
 import os
@@ -17,24 +18,16 @@ WIDE = "weir-train wide --device cpu --budget 64MiB --scale 0.002 --nnz 10"
 # A command line, and what the one line names.
 LINES = [
     ("weir", "run, info, doctor, ps, set, top, replay or timeline"),
-    ("weir --completion tcsh", "bash or zsh (see weir --help)"),
-    ("weir --", "run, info, doctor, ps, set, top, replay or timeline"),
     ("weir fly", "'fly' is not known: run, info, doctor, ps, set, top, replay or timeline"),
-    ("weir reply", "'reply' is not known: did you mean replay? (see weir --help)"),
     ("weir --budget 3 run", "but of weir run (see weir run --help)"),
     ("weir info --hooks --json -", "--hooks and --json exclude each other"),
-    ("weir info -- words", "'words' was not expected"),
-    ("weir info ++", "'++' was not expected"),
-    ("weir timeline repot", "did you mean report? (see weir timeline --help)"),
     ("weir run", "the program to run is missing"),
-    ("weir run --", "the program to run is missing"),
     ("weir run true", "comes after --"),
     ("weir run -- /nowhere/program", "No such file"),
     ("weir run -- nowhere", "'nowhere' is not in any folder of PATH"),
     ("weir run -- /", "is a folder"),
     ("weir run -- ./old", "is not executable"),
     ("weir run --budget -- true", "--budget needs a value before --: BYTES|PERCENT"),
-    ("weir run --budgt 3 -- true", "did you mean --budget?"),
     ("weir run --max-wait 10 -- true", "--max-wait='10' is not allowed"),
     ("weir run --run-ahead 0 -- true", "--run-ahead='0' is not allowed"),
     ("weir run --batch-range '' -- true", "--batch-range='' is not allowed"),
@@ -54,14 +47,10 @@ LINES = [
     ("weir set x --budget 8MiB", "PID='x' is not allowed"),
     ("weir set 0 --budget 8MiB", "PID='0' is not allowed"),
     ("weir set 1 --budget 8MiB --wait 0", "--wait='0'"),
-    ("weir set 1 --budget 8MiB -- program", "'program' was not expected: weir set takes only PID"),
     ("weir top --every 0", "--every='0' is not allowed"),
     ("weir top --every 2 --once", "--every and --once exclude each other"),
-    ("weir top --json ''", "--json='' is not allowed"),
-    ("weir top -- program", "'program' was not expected"),
     ("WEIR_PUBLISH=maybe weir top --once", "WEIR_PUBLISH='maybe' is not allowed: "),
     ("weir replay", "TRACE is required"),
-    ("weir replay --summary", "TRACE is required"),
     ("weir replay none", "No such file"),
     ("weir replay bad.csv", "bad.csv: line 3: the end, 3, is not after the start, 4"),
     ("weir replay trace.csv --pool round:3", "--pool='3' is not allowed"),
@@ -76,7 +65,6 @@ LINES = [
     ("weir replay trace.csv --svg /nowhere/a.svg", "/nowhere/a.svg"),
     ("weir replay trace.csv -- -more", "-more: cannot be read"),
     ("weir replay [nope,x]", "[nope,x]: cannot be read"),
-    ("weir replay ''", "TRACE='' is not allowed"),
     ("weir timeline", "a subcommand is required"),
     ("weir timeline report 'a\nb.json'", "a\\x0ab.json: cannot be read"),
     ("weir timeline report '\x1b[31m.json'", "\\x1b[31m.json: cannot be read"),
@@ -84,16 +72,12 @@ LINES = [
     ("weir timeline convert trace.csv -o 'a\nb.txt'", "a\\x0ab.txt' is not allowed"),
     ("weir timeline convert trace.csv -o x.txt",
      "-o='x.txt' is not allowed: a name that ends in .json, .json.gz, .pftrace or .pickle"),
-    ("weir timeline convert trace.csv -o", "-o needs a value: FILE"),
     ("weir timeline convert none.json -o x.json", "none.json: cannot be read (No such file or directory)"),
-    ("weir timeline convert trace.csv -o x.json -- ls", "'ls' was not expected: weir timeline convert takes only FILE"),
     ("weir timeline merge trace.csv -o x.json", "FILE is given once: merge takes two or more files"),
     ("weir timeline merge trace.csv bad.csv", "--output is required"),
     ("weir timeline record", "the program to run is missing: weir timeline record [FLAGS] --"),
     ("weir timeline record -o x.pickle -- true", "a name that ends in .json, .json.gz or .pftrace"),
     ("weir-train", "subcommand"),
-    ("weir-train --completion tcsh", "bash or zsh (see weir-train --help)"),
-    ("weir-train tran", "tran"),
     ("weir-train run compare", "compare"),
     ("weir-train compare --policy barrier", "--policy"),
     ("weir-train compare --rounds 0", "--rounds"),
@@ -116,8 +100,6 @@ LINES = [
     ("weir-train predict --weights w", "--data"),
     (f"{PIXELS} --epochs 1", "--epochs"),
     (f"{PIXELS} --device cuda:7", ", or use the device cpu"),
-    ("weir-train run --lr", "--lr"),
-    ("weir-train run --batches 3 --batches 4", "--batches is given twice"),
     ("weir-train run --save-anyway", "--save-anyway needs --save"),
     ("weir-train run --epochs 2", "--epochs needs --data"),
     ("weir-train run --data data --epochs 0", "--epochs='0' is not allowed"),
