@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/blas/blas.hpp"
-#include "kernels/dense_products.hpp"
 #include "kernels/parts/check.hpp"
 
 namespace weir {
@@ -41,23 +39,29 @@ void sum_columns(std::size_t rows, std::size_t columns, const RowOf& row_of, flo
   std::copy_n(total.begin(), columns, sums);
 }
 
-/// `how` is a Precision or a HalfKind.
-template <typename How>
-auto multiplier(How how) {
-  return [how](GemmShape shape, auto a, auto b, std::span<float> c, GemmOptions options) {
-    gemm(how, shape, a, b, c, options);
-  };
-}
-
 }  // namespace
 
-// The product is added to the bias: BLAS would write zeros to y instead, and the bias take a pass.
-void dense_forward(DenseShape shape, std::span<const float> x, std::span<const float> w,
-                   std::span<const float> b, std::span<float> y, Activation activation) {
-  require_matrix({"dense_forward", "x"}, x.size(), shape.m, shape.k);
-  require_matrix({"dense_forward", "w"}, w.size(), shape.k, shape.n);
-  require_elements({"dense_forward", "b"}, b.size(), shape.n);
-  require_matrix({"dense_forward", "y"}, y.size(), shape.m, shape.n);
+void require_forward(DenseShape shape, std::size_t x, std::size_t w, std::size_t b, std::size_t y) {
+  require_matrix({"dense_forward", "x"}, x, shape.m, shape.k);
+  require_matrix({"dense_forward", "w"}, w, shape.k, shape.n);
+  require_elements({"dense_forward", "b"}, b, shape.n);
+  require_matrix({"dense_forward", "y"}, y, shape.m, shape.n);
+}
+
+void require_weight_gradient(DenseShape shape, std::size_t x, std::size_t dy, std::size_t dw) {
+  require_matrix({"dense_weight_gradient", "x"}, x, shape.m, shape.k);
+  require_matrix({"dense_weight_gradient", "dy"}, dy, shape.m, shape.n);
+  require_matrix({"dense_weight_gradient", "dw"}, dw, shape.k, shape.n);
+}
+
+void require_input_gradient(DenseShape shape, std::size_t dy, std::size_t w, std::size_t dx) {
+  require_matrix({"dense_input_gradient", "dy"}, dy, shape.m, shape.n);
+  require_matrix({"dense_input_gradient", "w"}, w, shape.k, shape.n);
+  require_matrix({"dense_input_gradient", "dx"}, dx, shape.m, shape.k);
+}
+
+void forward_in_float32(DenseShape shape, std::span<const float> x, std::span<const float> w,
+                        std::span<const float> b, std::span<float> y, Activation activation) {
   for (std::size_t row = 0; row < shape.m; ++row) {
     std::ranges::copy(b, y.begin() + static_cast<std::ptrdiff_t>(row * shape.n));
   }
@@ -76,11 +80,6 @@ void bias_activation(DenseShape shape, std::span<const float> b, std::span<float
   }
 }
 
-void dense_weight_gradient(DenseShape shape, std::span<const float> x, std::span<const float> dy,
-                           std::span<float> dw) {
-  weight_gradient_product(shape, x, dy, dw, multiplier(Precision::kFloat32));
-}
-
 void dense_bias_gradient(DenseShape shape, std::span<const float> dy, std::span<float> db) {
   require_matrix({"dense_bias_gradient", "dy"}, dy.size(), shape.m, shape.n);
   require_elements({"dense_bias_gradient", "db"}, db.size(), shape.n);
@@ -89,11 +88,6 @@ void dense_bias_gradient(DenseShape shape, std::span<const float> dy, std::span<
     const auto row_of = [=](std::size_t row) { return dy.data() + row * shape.n + begin; };
     sum_columns(shape.m, columns, row_of, db.data() + begin);
   }
-}
-
-void dense_input_gradient(DenseShape shape, std::span<const float> dy, std::span<const float> w,
-                          std::span<float> dx) {
-  input_gradient_product(shape, dy, w, dx, multiplier(Precision::kFloat32));
 }
 
 void relu_backward(std::span<const float> y, std::span<float> dy) {
@@ -118,41 +112,6 @@ void relu_and_bias_gradient(DenseShape shape, std::span<const float> y, std::spa
     };
     sum_columns(shape.m, columns, row_of, db.data() + begin);
   }
-}
-
-void dense_forward(Precision precision, DenseShape shape, std::span<const float> x,
-                   std::span<const float> w, std::span<const float> b, std::span<float> y,
-                   Activation activation) {
-  if (precision == Precision::kFloat32) return dense_forward(shape, x, w, b, y, activation);
-  forward_product(shape, x, w, b, y, multiplier(precision));
-  bias_activation(shape, b, y, activation);
-}
-
-void dense_weight_gradient(Precision precision, DenseShape shape, std::span<const float> x,
-                           std::span<const float> dy, std::span<float> dw) {
-  weight_gradient_product(shape, x, dy, dw, multiplier(precision));
-}
-
-void dense_input_gradient(Precision precision, DenseShape shape, std::span<const float> dy,
-                          std::span<const float> w, std::span<float> dx) {
-  input_gradient_product(shape, dy, w, dx, multiplier(precision));
-}
-
-void dense_forward(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> x,
-                   std::span<const std::uint16_t> w, std::span<const float> b, std::span<float> y,
-                   Activation activation) {
-  forward_product(shape, x, w, b, y, multiplier(kind));
-  bias_activation(shape, b, y, activation);
-}
-
-void dense_weight_gradient(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> x,
-                           std::span<const std::uint16_t> dy, std::span<float> dw) {
-  weight_gradient_product(shape, x, dy, dw, multiplier(kind));
-}
-
-void dense_input_gradient(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> dy,
-                          std::span<const std::uint16_t> w, std::span<float> dx) {
-  input_gradient_product(shape, dy, w, dx, multiplier(kind));
 }
 
 }  // namespace weir

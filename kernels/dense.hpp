@@ -18,7 +18,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
+#include "kernels/blas/blas.hpp"
+#include "kernels/parts/check.hpp"
 #include "kernels/parts/stream.hpp"
 #include "kernels/precision/half.hpp"
 
@@ -33,17 +36,9 @@ struct DenseShape {
   std::size_t n = 0;
 };
 
-/// y = act(x W + b), b added to each row. relu(v) is 0 for v < 0, otherwise v, so NaN stays.
-void dense_forward(DenseShape shape, std::span<const float> x, std::span<const float> w,
-                   std::span<const float> b, std::span<float> y, Activation activation);
-
 /// y = act(y + b) in place, b added to each of the m rows: what follows the product. Ignores k.
 void bias_activation(DenseShape shape, std::span<const float> b, std::span<float> y,
                      Activation activation);
-
-/// dW = x^T dy, k x n, overwritten.
-void dense_weight_gradient(DenseShape shape, std::span<const float> x, std::span<const float> dy,
-                           std::span<float> dw);
 
 /// Rows added up before their sum joins a column's total.
 inline constexpr std::size_t kBiasGradientRows = 32;
@@ -55,10 +50,6 @@ inline constexpr std::size_t kBiasGradientRows = 32;
 /// at most (32 + m / 32) * 2^-24 times the sum of the absolute values, to first order.
 void dense_bias_gradient(DenseShape shape, std::span<const float> dy, std::span<float> db);
 
-/// dx = dy W^T, m x k, overwritten.
-void dense_input_gradient(DenseShape shape, std::span<const float> dy, std::span<const float> w,
-                          std::span<float> dx);
-
 /// dy[i] = 0 unless y[i] > 0, in place; y is dense_forward's output. Any equal sizes.
 void relu_backward(std::span<const float> y, std::span<float> dy);
 
@@ -67,24 +58,29 @@ void relu_backward(std::span<const float> y, std::span<float> dy);
 void relu_and_bias_gradient(DenseShape shape, std::span<const float> y, std::span<float> dy,
                             std::span<float> db);
 
-/// The three products in kFloat32, which has the bits of the functions above, or in kTf32. Throw
-/// UsageError for the formats of 16 bits.
-void dense_forward(Precision precision, DenseShape shape, std::span<const float> x,
-                   std::span<const float> w, std::span<const float> b, std::span<float> y,
-                   Activation activation);
-void dense_weight_gradient(Precision precision, DenseShape shape, std::span<const float> x,
-                           std::span<const float> dy, std::span<float> dw);
-void dense_input_gradient(Precision precision, DenseShape shape, std::span<const float> dy,
-                          std::span<const float> w, std::span<float> dx);
+/// The factors of a product: floats if `How` is a Precision (of 16 bits: UsageError), words if it
+/// is a HalfKind.
+template <typename How>
+using DenseFactor =
+    std::span<const std::conditional_t<std::is_same_v<How, HalfKind>, std::uint16_t, float>>;
 
-/// The same of 16-bit copies; b and all results are floats.
-void dense_forward(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> x,
-                   std::span<const std::uint16_t> w, std::span<const float> b, std::span<float> y,
-                   Activation activation);
-void dense_weight_gradient(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> x,
-                           std::span<const std::uint16_t> dy, std::span<float> dw);
-void dense_input_gradient(HalfKind kind, DenseShape shape, std::span<const std::uint16_t> dy,
-                          std::span<const std::uint16_t> w, std::span<float> dx);
+/// y = act(x W + b), b added to each row. relu(v) is 0 for v < 0, otherwise v, so NaN stays.
+template <typename How>
+void dense_forward(How how, DenseShape shape, DenseFactor<How> x, DenseFactor<How> w,
+                   std::span<const float> b, std::span<float> y, Activation activation);
+/// dW = x^T dy, k x n, overwritten.
+template <typename How>
+void dense_weight_gradient(How how, DenseShape shape, DenseFactor<How> x, DenseFactor<How> dy,
+                           std::span<float> dw);
+/// dx = dy W^T, m x k, overwritten.
+template <typename How>
+void dense_input_gradient(How how, DenseShape shape, DenseFactor<How> dy, DenseFactor<How> w,
+                          std::span<float> dx);
+
+/// Throw UsageError unless the numbers of elements fit, in the order of the function's arguments.
+void require_forward(DenseShape shape, std::size_t x, std::size_t w, std::size_t b, std::size_t y);
+void require_weight_gradient(DenseShape shape, std::size_t x, std::size_t dy, std::size_t dw);
+void require_input_gradient(DenseShape shape, std::size_t dy, std::size_t w, std::size_t dx);
 
 }  // namespace weir
 
@@ -94,44 +90,91 @@ void dense_input_gradient(HalfKind kind, DenseShape shape, std::span<const std::
 /// whole device busy.
 namespace weir::cuda {
 
-class CublasHandle;
-
-void dense_forward(CublasHandle& blas, Stream stream, DenseShape shape, std::span<const float> x,
-                   std::span<const float> w, std::span<const float> b, std::span<float> y,
+template <typename How>
+void dense_forward(CublasHandle& blas, Stream stream, How how, DenseShape shape, DenseFactor<How> x,
+                   DenseFactor<How> w, std::span<const float> b, std::span<float> y,
                    Activation activation, std::span<float> workspace);
+template <typename How>
+void dense_weight_gradient(CublasHandle& blas, Stream stream, How how, DenseShape shape,
+                           DenseFactor<How> x, DenseFactor<How> dy, std::span<float> dw,
+                           std::span<float> workspace);
+template <typename How>
+void dense_input_gradient(CublasHandle& blas, Stream stream, How how, DenseShape shape,
+                          DenseFactor<How> dy, DenseFactor<How> w, std::span<float> dx,
+                          std::span<float> workspace);
 void bias_activation(Stream stream, DenseShape shape, std::span<const float> b, std::span<float> y,
                      Activation activation);
-void dense_weight_gradient(CublasHandle& blas, Stream stream, DenseShape shape,
-                           std::span<const float> x, std::span<const float> dy, std::span<float> dw,
-                           std::span<float> workspace);
 void dense_bias_gradient(Stream stream, DenseShape shape, std::span<const float> dy,
                          std::span<float> db, std::span<float> workspace);
-void dense_input_gradient(CublasHandle& blas, Stream stream, DenseShape shape,
-                          std::span<const float> dy, std::span<const float> w, std::span<float> dx,
-                          std::span<float> workspace);
 void relu_backward(Stream stream, std::span<const float> y, std::span<float> dy);
 void relu_and_bias_gradient(Stream stream, DenseShape shape, std::span<const float> y,
                             std::span<float> dy, std::span<float> db, std::span<float> workspace);
 
-void dense_forward(CublasHandle& blas, Stream stream, Precision precision, DenseShape shape,
-                   std::span<const float> x, std::span<const float> w, std::span<const float> b,
-                   std::span<float> y, Activation activation, std::span<float> workspace);
-void dense_weight_gradient(CublasHandle& blas, Stream stream, Precision precision, DenseShape shape,
-                           std::span<const float> x, std::span<const float> dy, std::span<float> dw,
-                           std::span<float> workspace);
-void dense_input_gradient(CublasHandle& blas, Stream stream, Precision precision, DenseShape shape,
-                          std::span<const float> dy, std::span<const float> w, std::span<float> dx,
-                          std::span<float> workspace);
+}  // namespace weir::cuda
 
-void dense_forward(CublasHandle& blas, Stream stream, HalfKind kind, DenseShape shape,
-                   std::span<const std::uint16_t> x, std::span<const std::uint16_t> w,
-                   std::span<const float> b, std::span<float> y, Activation activation,
-                   std::span<float> workspace);
-void dense_weight_gradient(CublasHandle& blas, Stream stream, HalfKind kind, DenseShape shape,
-                           std::span<const std::uint16_t> x, std::span<const std::uint16_t> dy,
-                           std::span<float> dw, std::span<float> workspace);
-void dense_input_gradient(CublasHandle& blas, Stream stream, HalfKind kind, DenseShape shape,
-                          std::span<const std::uint16_t> dy, std::span<const std::uint16_t> w,
-                          std::span<float> dx, std::span<float> workspace);
+// ---- The products: each checks the sizes and is a gemm.
+
+namespace weir {
+
+/// dense_forward in float32. The product is added to the bias: BLAS would write zeros to y instead,
+/// and the bias take a pass.
+void forward_in_float32(DenseShape shape, std::span<const float> x, std::span<const float> w,
+                        std::span<const float> b, std::span<float> y, Activation activation);
+
+template <typename How>
+void dense_forward(How how, DenseShape shape, DenseFactor<How> x, DenseFactor<How> w,
+                   std::span<const float> b, std::span<float> y, Activation activation) {
+  require_forward(shape, x.size(), w.size(), b.size(), y.size());
+  if constexpr (std::is_same_v<How, Precision>) {
+    if (how == Precision::kFloat32) return forward_in_float32(shape, x, w, b, y, activation);
+  }
+  gemm(how, {.m = shape.m, .n = shape.n, .k = shape.k}, x, w, y);
+  bias_activation(shape, b, y, activation);
+}
+
+template <typename How>
+void dense_weight_gradient(How how, DenseShape shape, DenseFactor<How> x, DenseFactor<How> dy,
+                           std::span<float> dw) {
+  require_weight_gradient(shape, x.size(), dy.size(), dw.size());
+  gemm(how, {.m = shape.k, .n = shape.n, .k = shape.m}, x, dy, dw, {.a = Transpose::kYes});
+}
+
+template <typename How>
+void dense_input_gradient(How how, DenseShape shape, DenseFactor<How> dy, DenseFactor<How> w,
+                          std::span<float> dx) {
+  require_input_gradient(shape, dy.size(), w.size(), dx.size());
+  gemm(how, {.m = shape.m, .n = shape.k, .k = shape.n}, dy, w, dx, {.b = Transpose::kYes});
+}
+
+}  // namespace weir
+
+namespace weir::cuda {
+
+template <typename How>
+void dense_forward(CublasHandle& blas, Stream stream, How how, DenseShape shape, DenseFactor<How> x,
+                   DenseFactor<How> w, std::span<const float> b, std::span<float> y,
+                   Activation activation, std::span<float> workspace) {
+  require_forward(shape, x.size(), w.size(), b.size(), y.size());
+  gemm(blas, stream, how, {.m = shape.m, .n = shape.n, .k = shape.k}, x, w, y, {}, workspace);
+  bias_activation(stream, shape, b, y, activation);
+}
+
+template <typename How>
+void dense_weight_gradient(CublasHandle& blas, Stream stream, How how, DenseShape shape,
+                           DenseFactor<How> x, DenseFactor<How> dy, std::span<float> dw,
+                           std::span<float> workspace) {
+  require_weight_gradient(shape, x.size(), dy.size(), dw.size());
+  gemm(blas, stream, how, {.m = shape.k, .n = shape.n, .k = shape.m}, x, dy, dw,
+       {.a = Transpose::kYes}, workspace);
+}
+
+template <typename How>
+void dense_input_gradient(CublasHandle& blas, Stream stream, How how, DenseShape shape,
+                          DenseFactor<How> dy, DenseFactor<How> w, std::span<float> dx,
+                          std::span<float> workspace) {
+  require_input_gradient(shape, dy.size(), w.size(), dx.size());
+  gemm(blas, stream, how, {.m = shape.m, .n = shape.k, .k = shape.n}, dy, w, dx,
+       {.b = Transpose::kYes}, workspace);
+}
 
 }  // namespace weir::cuda

@@ -4,9 +4,7 @@
 #include <initializer_list>
 
 #include "kernels/bias_gradient_cut.hpp"
-#include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
-#include "kernels/dense_products.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/launch_cuda.hpp"
@@ -231,15 +229,6 @@ void sum_columns(const char* name, cudaStream_t stream, DenseShape shape, const 
   }
 }
 
-/// `how` is a Precision or a HalfKind.
-template <typename How>
-auto multiplier(CublasHandle& blas, cudaStream_t stream, How how, std::span<float> workspace) {
-  return [&blas, stream, how, workspace](GemmShape shape, auto a, auto b, std::span<float> c,
-                                         GemmOptions options) {
-    gemm(blas, stream, how, shape, a, b, c, options, workspace);
-  };
-}
-
 }  // namespace
 
 void bias_activation(cudaStream_t stream, DenseShape shape, std::span<const float> b,
@@ -275,63 +264,6 @@ void relu_and_bias_gradient(cudaStream_t stream, DenseShape shape, std::span<con
   require_workspace("relu_and_bias_gradient", workspace);
   sum_columns<true>("relu_and_bias_gradient", stream, shape, y.data(), dy.data(), db.data(),
                     workspace);
-}
-
-void dense_forward(CublasHandle& blas, Stream stream, Precision precision, DenseShape shape,
-                   std::span<const float> x, std::span<const float> w, std::span<const float> b,
-                   std::span<float> y, Activation activation, std::span<float> workspace) {
-  forward_product(shape, x, w, b, y, multiplier(blas, stream, precision, workspace));
-  bias_activation(stream, shape, b, y, activation);
-}
-
-void dense_weight_gradient(CublasHandle& blas, Stream stream, Precision precision, DenseShape shape,
-                           std::span<const float> x, std::span<const float> dy, std::span<float> dw,
-                           std::span<float> workspace) {
-  weight_gradient_product(shape, x, dy, dw, multiplier(blas, stream, precision, workspace));
-}
-
-void dense_input_gradient(CublasHandle& blas, Stream stream, Precision precision, DenseShape shape,
-                          std::span<const float> dy, std::span<const float> w, std::span<float> dx,
-                          std::span<float> workspace) {
-  input_gradient_product(shape, dy, w, dx, multiplier(blas, stream, precision, workspace));
-}
-
-void dense_forward(CublasHandle& blas, Stream stream, HalfKind kind, DenseShape shape,
-                   std::span<const std::uint16_t> x, std::span<const std::uint16_t> w,
-                   std::span<const float> b, std::span<float> y, Activation activation,
-                   std::span<float> workspace) {
-  forward_product(shape, x, w, b, y, multiplier(blas, stream, kind, workspace));
-  bias_activation(stream, shape, b, y, activation);
-}
-
-void dense_weight_gradient(CublasHandle& blas, Stream stream, HalfKind kind, DenseShape shape,
-                           std::span<const std::uint16_t> x, std::span<const std::uint16_t> dy,
-                           std::span<float> dw, std::span<float> workspace) {
-  weight_gradient_product(shape, x, dy, dw, multiplier(blas, stream, kind, workspace));
-}
-
-void dense_input_gradient(CublasHandle& blas, Stream stream, HalfKind kind, DenseShape shape,
-                          std::span<const std::uint16_t> dy, std::span<const std::uint16_t> w,
-                          std::span<float> dx, std::span<float> workspace) {
-  input_gradient_product(shape, dy, w, dx, multiplier(blas, stream, kind, workspace));
-}
-
-void dense_forward(CublasHandle& blas, Stream stream, DenseShape shape, std::span<const float> x,
-                   std::span<const float> w, std::span<const float> b, std::span<float> y,
-                   Activation activation, std::span<float> workspace) {
-  dense_forward(blas, stream, Precision::kFloat32, shape, x, w, b, y, activation, workspace);
-}
-
-void dense_weight_gradient(CublasHandle& blas, Stream stream, DenseShape shape,
-                           std::span<const float> x, std::span<const float> dy, std::span<float> dw,
-                           std::span<float> workspace) {
-  dense_weight_gradient(blas, stream, Precision::kFloat32, shape, x, dy, dw, workspace);
-}
-
-void dense_input_gradient(CublasHandle& blas, Stream stream, DenseShape shape,
-                          std::span<const float> dy, std::span<const float> w, std::span<float> dx,
-                          std::span<float> workspace) {
-  dense_input_gradient(blas, stream, Precision::kFloat32, shape, dy, w, dx, workspace);
 }
 
 }  // namespace weir::cuda

@@ -198,12 +198,15 @@ void Rig::time_products() {
     const auto bias = d_.first(shape.n);
     const auto scratch = workspace_.all();
     product("dense_forward", shape, [&] {
-      cuda::dense_forward(blas_, stream, shape, x, w, bias, y, Activation::kRelu, scratch);
+      cuda::dense_forward(blas_, stream, Precision::kFloat32, shape, x, w, bias, y,
+                          Activation::kRelu, scratch);
     });
-    product("dense_weight_gradient", shape,
-            [&] { cuda::dense_weight_gradient(blas_, stream, shape, x, y, w, scratch); });
-    product("dense_input_gradient", shape,
-            [&] { cuda::dense_input_gradient(blas_, stream, shape, y, w, x, scratch); });
+    product("dense_weight_gradient", shape, [&] {
+      cuda::dense_weight_gradient(blas_, stream, Precision::kFloat32, shape, x, y, w, scratch);
+    });
+    product("dense_input_gradient", shape, [&] {
+      cuda::dense_input_gradient(blas_, stream, Precision::kFloat32, shape, y, w, x, scratch);
+    });
   }
 }
 

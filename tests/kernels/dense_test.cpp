@@ -98,8 +98,8 @@ TEST_F(Dense, ForwardIsTheActivationOfTheProductPlusTheBias) {
     const std::vector<float> b = random(shape.n);
     for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
       Array<float> y(shape.m * shape.n);
-      dense_forward(shape, Array<float>(x).view(), Array<float>(w).view(), Array<float>(b).view(),
-                    y.span(), activation);
+      dense_forward(Precision::kFloat32, shape, Array<float>(x).view(), Array<float>(w).view(),
+                    Array<float>(b).view(), y.span(), activation);
       expect_within(y.values(), [&](std::size_t i) {
         const Bounded product =
             weir::reference::dot({x, shape.k}, {w, shape.n}, i / shape.n, i % shape.n, shape.k);
@@ -107,10 +107,6 @@ TEST_F(Dense, ForwardIsTheActivationOfTheProductPlusTheBias) {
         const double after = activation == Activation::kRelu ? std::max(before, 0.0) : before;
         return Bounded{after, product.error + 2 * kUnitRoundoff * std::abs(before)};
       });
-      Array<float> same(shape.m * shape.n);
-      dense_forward(Precision::kFloat32, shape, Array<float>(x).view(), Array<float>(w).view(),
-                    Array<float>(b).view(), same.span(), activation);
-      expect_same_bits(same.values(), y.values());
     }
   }
 }
@@ -123,8 +119,10 @@ TEST_F(Dense, WeightAndInputGradientsAreTheirProducts) {
     const std::vector<float> dy = random(shape.m * shape.n);
     Array<float> dw(w.size());
     Array<float> dx(x.size());
-    dense_weight_gradient(shape, Array<float>(x).view(), Array<float>(dy).view(), dw.span());
-    dense_input_gradient(shape, Array<float>(dy).view(), Array<float>(w).view(), dx.span());
+    dense_weight_gradient(Precision::kFloat32, shape, Array<float>(x).view(),
+                          Array<float>(dy).view(), dw.span());
+    dense_input_gradient(Precision::kFloat32, shape, Array<float>(dy).view(),
+                         Array<float>(w).view(), dx.span());
     expect_within(dw.values(), [&](std::size_t i) {
       return weir::reference::dot({x, shape.k, true}, {dy, shape.n}, i / shape.n, i % shape.n,
                                   shape.m);
@@ -181,8 +179,8 @@ TEST_F(Dense, TheActivationKeepsANanSoThatADivergedRunShows) {
   Array<float> y(w);
   Array<float> product(4);
   bias_activation(shape, b.view(), y.span(), Activation::kRelu);
-  dense_forward(shape, one.view(), Array<float>(w).view(), b.view(), product.span(),
-                Activation::kRelu);
+  dense_forward(Precision::kFloat32, shape, one.view(), Array<float>(w).view(), b.view(),
+                product.span(), Activation::kRelu);
   expect_same_bits(y.values(), {kNan, 0, 1, 0});
   expect_same_bits(product.values(), {kNan, 0, 1, 0});
 }
@@ -257,8 +255,9 @@ TEST_F(Dense, BackwardIsTheSlopeOfTheForwardPass) {
   const std::vector<float> slopes = weir::reference::random_numbers(24, 4);
   Array<float> y(24);
   const auto forward = [&] {
-    dense_forward(shape, Array<float>(in[0]).view(), Array<float>(in[1]).view(),
-                  Array<float>(in[2]).view(), y.span(), Activation::kRelu);
+    dense_forward(Precision::kFloat32, shape, Array<float>(in[0]).view(),
+                  Array<float>(in[1]).view(), Array<float>(in[2]).view(), y.span(),
+                  Activation::kRelu);
     return y.values();
   };
   /// The sum over the batch of dy * y, in double: the scalar whose gradient the backward pass
@@ -275,8 +274,10 @@ TEST_F(Dense, BackwardIsTheSlopeOfTheForwardPass) {
   Array<float> dy(slopes);
   std::array<Array<float>, 3> found{Array<float>(30), Array<float>(20), Array<float>(4)};
   relu_backward(y.view(), dy.span());
-  dense_input_gradient(shape, dy.view(), Array<float>(in[1]).view(), found[0].span());
-  dense_weight_gradient(shape, Array<float>(in[0]).view(), dy.view(), found[1].span());
+  dense_input_gradient(Precision::kFloat32, shape, dy.view(), Array<float>(in[1]).view(),
+                       found[0].span());
+  dense_weight_gradient(Precision::kFloat32, shape, Array<float>(in[0]).view(), dy.view(),
+                        found[1].span());
   dense_bias_gradient(shape, dy.view(), found[2].span());
   for (std::size_t f = 0; f < 3; ++f) {
     weir::reference::expect_slopes(found[f].values(), in[f], probe, 5e-3);
@@ -297,18 +298,20 @@ TEST_F(Dense, OfSizesThatDoNotFitIsRefusedAndNothingChanges) {
   const auto four = out.span().first(4);
   const auto six = out.span().first(6);
   const auto forward = [&](auto x_in, auto w_in, auto b_in, auto y_out) {
-    EXPECT_THROW(dense_forward(shape, x_in, w_in, b_in, y_out, Activation::kRelu), UsageError);
+    EXPECT_THROW(
+        dense_forward(Precision::kFloat32, shape, x_in, w_in, b_in, y_out, Activation::kRelu),
+        UsageError);
   };
   forward(off, w, b, eight);
   forward(x, off, b, eight);
   forward(x, w, off, eight);
   forward(x, w, b, six);
-  EXPECT_THROW(dense_weight_gradient(shape, off, y, out.span()), UsageError);
-  EXPECT_THROW(dense_weight_gradient(shape, x, off, out.span()), UsageError);
-  EXPECT_THROW(dense_weight_gradient(shape, x, y, eight), UsageError);
-  EXPECT_THROW(dense_input_gradient(shape, off, w, six), UsageError);
-  EXPECT_THROW(dense_input_gradient(shape, y, off, six), UsageError);
-  EXPECT_THROW(dense_input_gradient(shape, y, w, eight), UsageError);
+  EXPECT_THROW(dense_weight_gradient(Precision::kFloat32, shape, off, y, out.span()), UsageError);
+  EXPECT_THROW(dense_weight_gradient(Precision::kFloat32, shape, x, off, out.span()), UsageError);
+  EXPECT_THROW(dense_weight_gradient(Precision::kFloat32, shape, x, y, eight), UsageError);
+  EXPECT_THROW(dense_input_gradient(Precision::kFloat32, shape, off, w, six), UsageError);
+  EXPECT_THROW(dense_input_gradient(Precision::kFloat32, shape, y, off, six), UsageError);
+  EXPECT_THROW(dense_input_gradient(Precision::kFloat32, shape, y, w, eight), UsageError);
   EXPECT_THROW(dense_bias_gradient(shape, off, four), UsageError);
   EXPECT_THROW(dense_bias_gradient(shape, y, six), UsageError);
   EXPECT_THROW(relu_and_bias_gradient(shape, off, eight, four), UsageError);

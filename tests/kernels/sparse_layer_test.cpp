@@ -120,8 +120,9 @@ TEST_F(CsrLayer, ForwardAddsTheEntriesInTheirOrderAndThenTheBias) {
       return Bounded{exact, product.error + 2 * kUnitRoundoff * std::abs(exact)};
     });
     Array<float> dense_y(expected.size());
-    dense_forward(in.shape, Array<float>(dense_x).view(), Array<float>(in.w).view(),
-                  Array<float>(in.b).view(), dense_y.span(), Activation::kRelu);
+    dense_forward(weir::Precision::kFloat32, in.shape, Array<float>(dense_x).view(),
+                  Array<float>(in.w).view(), Array<float>(in.b).view(), dense_y.span(),
+                  Activation::kRelu);
     expect_within(dense_y.values(), [&](std::size_t i) {
       return Bounded{static_cast<double>(cut[i]), 1e-5};
     });

@@ -50,8 +50,8 @@ PlainNetwork::Parameter PlainNetwork::parameter(PlainMemory& memory, std::size_t
 void PlainNetwork::train(std::span<const float> inputs, std::span<const float> targets) {
   std::span<const float> x = inputs;
   for (const Layer& layer : layers_) {
-    cuda::dense_forward(blas_, stream_, layer.shape, x, layer.weights.value, layer.bias.value,
-                        layer.output, layer.activation, workspace_);
+    cuda::dense_forward(blas_, stream_, Precision::kFloat32, layer.shape, x, layer.weights.value,
+                        layer.bias.value, layer.output, layer.activation, workspace_);
     x = layer.output;
   }
   cuda::l2_loss(stream_, x, targets, loss_, workspace_);
@@ -75,11 +75,11 @@ void PlainNetwork::backward(std::span<const float> inputs) {
       cuda::dense_bias_gradient(stream_, layer.shape, dy, layer.bias.gradient, workspace_);
     }
     const std::span<const float> x = l == 0 ? inputs : layers_[l - 1].output;
-    cuda::dense_weight_gradient(blas_, stream_, layer.shape, x, dy, layer.weights.gradient,
-                                workspace_);
+    cuda::dense_weight_gradient(blas_, stream_, Precision::kFloat32, layer.shape, x, dy,
+                                layer.weights.gradient, workspace_);
     if (l == 0) continue;
-    cuda::dense_input_gradient(blas_, stream_, layer.shape, dy, layer.weights.value,
-                               layers_[l - 1].output_gradient, workspace_);
+    cuda::dense_input_gradient(blas_, stream_, Precision::kFloat32, layer.shape, dy,
+                               layer.weights.value, layers_[l - 1].output_gradient, workspace_);
   }
 }
 

@@ -128,13 +128,20 @@ std::vector<Operation> StreamsWhileHeld::operations(std::span<const float> x,
        [=] { gpu::relu_and_bias_gradient(s, kDense, x, also, row, scratch); }, true},
       {"dense_forward",
        [=, &blas] {
-         gpu::dense_forward(blas, s, kDense, x, x, x.first(kSide), out, Activation::kNone, scratch);
+         gpu::dense_forward(blas, s, weir::Precision::kFloat32, kDense, x, x, x.first(kSide), out,
+                            Activation::kNone, scratch);
        },
        true},
       {"dense_weight_gradient",
-       [=, &blas] { gpu::dense_weight_gradient(blas, s, kDense, x, x, out, scratch); }, true},
+       [=, &blas] {
+         gpu::dense_weight_gradient(blas, s, weir::Precision::kFloat32, kDense, x, x, out, scratch);
+       },
+       true},
       {"dense_input_gradient",
-       [=, &blas] { gpu::dense_input_gradient(blas, s, kDense, x, x, out, scratch); }, true},
+       [=, &blas] {
+         gpu::dense_input_gradient(blas, s, weir::Precision::kFloat32, kDense, x, x, out, scratch);
+       },
+       true},
       {"gemm",
        [=, &blas] {
          weir::cuda::gemm(blas, s, {.m = kSide, .n = kSide, .k = kSide}, x, x, out, {}, scratch);
