@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
@@ -14,14 +12,11 @@
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "fuzz.hpp"
 #include "trainer/checkpoint/checkpoint_reader.hpp"
 
 namespace weir::testing {
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 /// Reads the file; whether it is a checkpoint.
 bool read_checkpoint(const std::string& path) {
@@ -111,16 +106,13 @@ std::string made_right(std::string bytes) {
 }
 
 }  // namespace
-}  // namespace weir::testing
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace weir::testing;  // NOLINT: of this file
+void fuzz(std::string_view bytes) {
   static const File kFile;
-  const std::string bytes(reinterpret_cast<const char*>(data), size);
-  kFile.set(bytes);
+  kFile.set(std::string(bytes));
   (void)read_checkpoint(kFile.path());
-  kFile.set(made_right(bytes));
+  kFile.set(made_right(std::string(bytes)));
   (void)read_checkpoint(kFile.path());
-  return 0;
 }
+
+}  // namespace weir::testing

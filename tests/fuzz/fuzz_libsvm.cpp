@@ -4,22 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "allocator/base/error.hpp"
+#include "fuzz.hpp"
 #include "trainer/sparse/libsvm.hpp"
 
 namespace weir::testing {
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 bool is_negative(float value) { return std::signbit(value); }
 
@@ -63,14 +57,14 @@ void check_rows(const SparseRows& rows) {
   require(std::ranges::equal(again.values, rows.values, {}, is_negative, is_negative));
 }
 
-void read(const std::uint8_t* data, std::size_t size) {
-  if (size < 2) return;
-  const std::size_t piece = std::size_t{1} + data[0];
-  const SparseWidths widths{.columns = std::size_t{data[1]} & 0xfU,
-                            .classes = std::size_t{data[1]} >> 4U};
-  const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
+}  // namespace
+
+void fuzz(std::string_view bytes) {
+  if (bytes.size() < 2) return;
+  const std::size_t piece = std::size_t{1} + static_cast<unsigned char>(bytes[0]);
+  const std::size_t width = static_cast<unsigned char>(bytes[1]);
   try {
-    check_rows(parse(text, piece, widths));
+    check_rows(parse(bytes.substr(2), piece, {.columns = width & 0xfU, .classes = width >> 4U}));
   } catch (const UsageError& refusal) {
     const std::string_view said = refusal.what();
     require(said.starts_with("--data: f: line ") && said.size() < 1000);
@@ -78,11 +72,4 @@ void read(const std::uint8_t* data, std::size_t size) {
   }
 }
 
-}  // namespace
 }  // namespace weir::testing
-
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  weir::testing::read(data, size);
-  return 0;
-}

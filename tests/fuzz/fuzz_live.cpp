@@ -2,13 +2,10 @@
 // them. Whatever the bytes: what they say is within bounds, and only a whole request is taken.
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
 
+#include "fuzz.hpp"
 #include "tools/timeline/live/block.hpp"
 #include "tools/timeline/live/block_text.hpp"
 #include "tools/timeline/live/claims.hpp"
@@ -17,10 +14,6 @@ namespace weir::testing {
 namespace {
 
 using namespace timeline;  // NOLINT(google-build-using-namespace): of one file
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 /// What is read besides the block: as much of it and of the file as was there, and a request.
 struct Head {
@@ -70,23 +63,19 @@ void check(const LiveProgram& program) {
   if (has_possible_figures(program)) check_shown(program);
 }
 
-void read(const std::uint8_t* data, std::size_t size) {
-  Head head;
-  if (size <= sizeof head) return;
-  std::memcpy(&head, data, sizeof head);
-  data += sizeof head;
-  size -= sizeof head;
+}  // namespace
 
-  // What there is, again and again: a block is larger than what a fuzzer makes.
+void fuzz(std::string_view bytes) {
+  Head head;
+  if (!take_head(bytes, head)) return;
   const auto copy = std::make_unique<BlockCopy>();
-  auto* const bytes = reinterpret_cast<std::uint8_t*>(&copy->block);
-  for (std::size_t i = 0; i < sizeof(LiveBlock); ++i) bytes[i] = data[i % size];
+  fill_with(bytes, copy->block);
   copy->count_before = head.count_before;
   copy->count_after = head.count_after;
   const BlockKind kind = kind_of(copy->block, head.read % (sizeof(LiveBlock) + 1), head.file_size);
   require(kind != BlockKind::kBlock || copy->block.magic == kLiveMagic);
   check(program_of(*copy, 0));
-  check_locks({reinterpret_cast<const char*>(data), size});
+  check_locks(std::string(bytes));
 
   const auto answer = answer_of(copy->block.answer);
   require(!answer || std::max({answer->before, answer->after, answer->used, answer->total}) <=
@@ -99,11 +88,4 @@ void read(const std::uint8_t* data, std::size_t size) {
           (ask->budget >= kLeastBudget && ask->budget.count <= head.total));
 }
 
-}  // namespace
 }  // namespace weir::testing
-
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  weir::testing::read(data, size);
-  return 0;
-}

@@ -2,13 +2,11 @@
 // refusal of one line.
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "allocator/base/error.hpp"
+#include "fuzz.hpp"
 #include "tools/timeline/perfetto/perfetto.hpp"
 
 namespace weir::testing {
@@ -16,10 +14,6 @@ namespace {
 
 constexpr timeline::ReadLimits kLimits{
     .max_records = 20'000, .max_processes = 8, .max_names = 1'000};
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 void check(const timeline::Process& process) {
   require(process.records.size() <= kLimits.max_records);
@@ -33,7 +27,9 @@ void check(const timeline::Process& process) {
   }
 }
 
-void read(std::string_view bytes) {
+}  // namespace
+
+void fuzz(std::string_view bytes) {
   (void)timeline::perfetto::recognises_ours(bytes.substr(0, 64));
   try {
     for (const timeline::Process& process :
@@ -47,11 +43,4 @@ void read(std::string_view bytes) {
   }
 }
 
-}  // namespace
 }  // namespace weir::testing
-
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  weir::testing::read({reinterpret_cast<const char*>(data), size});
-  return 0;
-}

@@ -3,22 +3,15 @@
 // lease.
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <string_view>
 #include <vector>
 
 #include "allocator/share/share_layout.hpp"
 #include "allocator/share/share_policy.hpp"
+#include "fuzz.hpp"
 
 namespace weir::testing {
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 /// What is read besides the file, and what a process has and asks for.
 struct Head {
@@ -73,20 +66,15 @@ void check_file(const ShareLayout& layout, const Head& head) {
   check_policy(others, budget, head);
 }
 
-void read(const std::uint8_t* data, std::size_t size) {
-  const std::string_view name(reinterpret_cast<const char*>(data), size);
-  const ShareId id = ShareId::of_file(name);
-  require(id.name.empty() || (is_share_name(id.name) && name.ends_with(id.name)));
-  Head head;
-  if (size <= sizeof head) return;
-  std::memcpy(&head, data, sizeof head);
-  data += sizeof head;
-  size -= sizeof head;
+}  // namespace
 
-  // What there is, again and again: a file is larger than most inputs.
+void fuzz(std::string_view bytes) {
+  const ShareId id = ShareId::of_file(bytes);
+  require(id.name.empty() || (is_share_name(id.name) && bytes.ends_with(id.name)));
+  Head head;
+  if (!take_head(bytes, head)) return;
   ShareLayout layout;
-  auto* const bytes = reinterpret_cast<std::uint8_t*>(&layout);
-  for (std::size_t i = 0; i < sizeof layout; ++i) bytes[i] = data[i % size];
+  fill_with(bytes, layout);
   // A check is easy to make and hard to guess.
   for (std::size_t i = 0; i < kShareSlots; ++i) {
     ShareRecord& record = layout.slots.at(i);
@@ -102,11 +90,4 @@ void read(const std::uint8_t* data, std::size_t size) {
   check_file(layout, head);
 }
 
-}  // namespace
 }  // namespace weir::testing
-
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  weir::testing::read(data, size);
-  return 0;
-}

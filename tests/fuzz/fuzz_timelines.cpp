@@ -5,21 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "allocator/base/error.hpp"
+#include "fuzz.hpp"
 #include "tools/timeline/chrome/chrome.hpp"
 #include "tools/timeline/chrome/process_builder.hpp"
 
 namespace weir::testing {
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 void check(const timeline::Process& process) {
   for (std::size_t i = 0; i < process.records.size(); ++i) {
@@ -44,13 +38,12 @@ void read(const std::string& path) {
 }
 
 }  // namespace
-}  // namespace weir::testing
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void fuzz(std::string_view bytes) {
   static const int file = memfd_create("f", MFD_CLOEXEC);
-  if (ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != static_cast<ssize_t>(size))
-    return 0;
-  weir::testing::read("/proc/self/fd/" + std::to_string(file));
-  return 0;
+  const auto size = static_cast<ssize_t>(bytes.size());
+  if (ftruncate(file, 0) != 0 || pwrite(file, bytes.data(), bytes.size(), 0) != size) return;
+  read("/proc/self/fd/" + std::to_string(file));
 }
+
+}  // namespace weir::testing
