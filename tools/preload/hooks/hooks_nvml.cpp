@@ -36,12 +36,9 @@ std::optional<BudgetView> view_of(void* device, Bytes free, Bytes total) noexcep
   const auto number = cuda_device_of(*library, device, process->driver());
   Account* const account = number ? process->account_without_attaching(*number) : nullptr;
   if (account == nullptr) return {};
-  try {
-    return process->budget_view(*account, free, total);
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("NVML's own figures are reported: ") + error.what());
-    return {};
-  }
+  return attempt<std::optional<BudgetView>>(
+      LogLevel::kDebug, "NVML's own figures are reported", {},
+      [&]() -> std::optional<BudgetView> { return process->budget_view(*account, free, total); });
 }
 
 template <typename Info>

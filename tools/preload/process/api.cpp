@@ -118,7 +118,7 @@ Bytes trim(int device) noexcept {
   const Entry entry;
   Process* const process = Process::get_if_any();
   if (process == nullptr) return {};
-  try {
+  return attempt<Bytes>(LogLevel::kDebug, "nothing was trimmed", {}, [&]() -> Bytes {
     Bytes sum;
     const GiveBackGate::Turn turn(process->give_back_gate(), process->settings().max_wait.value);
     if (!turn.granted()) return {};
@@ -127,10 +127,7 @@ Bytes trim(int device) noexcept {
       if (its && !arena->fences().capturing()) sum += arena->pool().trim();
     }
     return sum;
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("nothing was trimmed: ") + error.what());
-    return {};
-  }
+  });
 }
 
 bool set_budget(int device, Bytes budget) noexcept {
@@ -175,29 +172,27 @@ std::vector<MemoryBlock> memory_blocks(int device) noexcept {
   const Entry entry;
   Arena* const arena = arena_of(device);
   if (arena == nullptr) return {};
-  try {
-    if (!arena->fences().capturing()) arena->pool().poll();
-    const std::vector<PoolBlock> found = arena->pool().blocks();
-    std::vector<MemoryBlock> blocks;
-    blocks.reserve(found.size());
-    std::size_t first = 0;  // of the segment
-    for (const PoolBlock& block : found) {
-      if (block.begins_segment) first = blocks.size();
-      blocks.push_back({.block = block,
-                        .segment = found[first].begin,
-                        .segment_size = {},
-                        .stream = arena->fences().handle(block.home)});
-      blocks[first].segment_size += block.size;
-    }
-    for (MemoryBlock& each : blocks) {
-      if (each.block.begins_segment) first = static_cast<std::size_t>(&each - blocks.data());
-      each.segment_size = blocks[first].segment_size;
-    }
-    return blocks;
-  } catch (const std::exception& error) {
-    log(LogLevel::kDebug, std::string("no blocks are listed: ") + error.what());
-    return {};
-  }
+  return attempt<std::vector<MemoryBlock>>(
+      LogLevel::kDebug, "no blocks are listed", {}, [&]() -> std::vector<MemoryBlock> {
+        if (!arena->fences().capturing()) arena->pool().poll();
+        const std::vector<PoolBlock> found = arena->pool().blocks();
+        std::vector<MemoryBlock> blocks;
+        blocks.reserve(found.size());
+        std::size_t first = 0;  // of the segment
+        for (const PoolBlock& block : found) {
+          if (block.begins_segment) first = blocks.size();
+          blocks.push_back({.block = block,
+                            .segment = found[first].begin,
+                            .segment_size = {},
+                            .stream = arena->fences().handle(block.home)});
+          blocks[first].segment_size += block.size;
+        }
+        for (MemoryBlock& each : blocks) {
+          if (each.block.begins_segment) first = static_cast<std::size_t>(&each - blocks.data());
+          each.segment_size = blocks[first].segment_size;
+        }
+        return blocks;
+      });
 }
 
 std::string settings_text() noexcept {
@@ -252,7 +247,7 @@ void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
   if (process == nullptr || bytes == 0) return nullptr;
   Arena* const arena = open_arena_of(*process, device);
   if (arena == nullptr) return nullptr;
-  try {
+  return attempt<void*>(LogLevel::kError, "an allocation failed", nullptr, [&]() -> void* {
     Fences& fences = arena->fences();
     // The first costs one load. A capture of `stream` was announced before it began.
     const bool captured =
@@ -263,10 +258,7 @@ void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
     if (code != CUDA_SUCCESS) return nullptr;
     if (captured) arena->keep(pointer);
     return reinterpret_cast<void*>(pointer);
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("an allocation failed: ") + error.what());
-    return nullptr;
-  }
+  });
 }
 
 void free_on(int device, void* pointer, CUstream stream) noexcept {

@@ -163,7 +163,7 @@ Arena* Process::find_or_make(CUcontext context) noexcept {
 }
 
 Located Process::locate(CUstream stream, bool per_thread) noexcept {
-  try {
+  return attempt<Located>(LogLevel::kError, "a stream is not followed", {}, [&]() -> Located {
     Arena* const here = current();
     if (here != nullptr) {
       if (const auto known = here->fences().find_known(stream, per_thread)) return {here, *known};
@@ -181,10 +181,7 @@ Located Process::locate(CUstream stream, bool per_thread) noexcept {
     }
     if (arena == nullptr) return {};
     return {arena, arena->fences().find(stream, per_thread)};
-  } catch (const std::exception& error) {
-    log(LogLevel::kError, std::string("a stream is not followed: ") + error.what());
-    return {};
-  }
+  });
 }
 
 void Process::grant(int owner, int device) noexcept {
