@@ -5,6 +5,7 @@
 reads the headers in FOLDERs and writes to the folder OUTPUT:
 
     standin_runtime_rest.inc, standin_driver_rest.inc  REST(name): the functions that a library exports
+    standin_runtime_parameters.inc                     PARAMETERS_name and ARGUMENTS_name of the runtime's functions
     typedefs.inc                                       PLAIN(base, version) and PER_THREAD(base, version, suffix)
     standin_driver_forms.inc                           FORM(base, version, symbol) and PER_THREAD_FORM(...): from that
                                                        version on, cuGetProcAddress returns `symbol` for `base`
@@ -24,6 +25,16 @@ def functions(header, mark):
     for kind, name in re.findall(r"#[ \t]*define[ \t]+cu\w+[ \t]+__\w+_API_PT(DS|SZ)\((\w+)\)", header):
         names += [name, f"{name}_pt{kind.lower()}"]
     return [name for name in dict.fromkeys(names) if not name.endswith("_t")]
+
+
+def parameters(header):
+    """Yields the #defines of PARAMETERS_name and ARGUMENTS_name for each function of the runtime with parameters."""
+    header = re.sub(r"__dv\([^)]*\)", "", header)
+    for name, listed in re.findall(r"CUDARTAPI\s+(cuda\w+)\s*\(([^()]*)\)\s*;", header):
+        names = [re.findall(r"\w+", each)[-1] for each in listed.split(",") if each.strip() not in ("", "void")]
+        if names and "=" not in listed:
+            yield f"#undef PARAMETERS_{name}\n#define PARAMETERS_{name} ({' '.join(listed.split())})"
+            yield f"#undef ARGUMENTS_{name}\n#define ARGUMENTS_{name} {', '.join(names)}"
 
 
 def forms(types, names):
@@ -67,6 +78,7 @@ def main(output, since, folders):
     write("standin_driver_forms.inc", [f"{macro}({', '.join(map(str, rest))})" for macro, *rest in found])
     write("standin_driver_rest.inc", [f"REST({name})" for name in dict.fromkeys(names + [form[3] for form in found])])
     write("standin_runtime_rest.inc", [f"REST({name})" for name in runtime])
+    write("standin_runtime_parameters.inc", parameters(read("cuda_runtime_api.h")))
     print(";".join(symbol for _, _, version, symbol in found if version > since), end="")
 
 

@@ -118,51 +118,51 @@ CUresult capture_info(const Calls& driver, cudaStream_t stream, cudaStreamCaptur
 
 }  // namespace
 
-// NAME calls CALL of the driver with the arguments that follow, in its form.
-#define DRIVER(name, parameters, call, ...)                                                     \
-  cudaError_t name parameters {                                                                 \
-    return with_driver([&](const Calls& driver) { return forward(driver.call, __VA_ARGS__); }); \
+// PARAMETERS_name and ARGUMENTS_name of every function, from <cuda_runtime_api.h>.
+#include "standin_runtime_parameters.inc"
+
+// NAME calls CALL of the driver with its arguments and those that follow, in the driver's form.
+#define DRIVER(name, call)                                                            \
+  cudaError_t name PARAMETERS_##name {                                                \
+    return with_driver(                                                               \
+        [&](const Calls& driver) { return forward(driver.call, ARGUMENTS_##name); }); \
   }
 // The same, with a context.
-#define CONTEXT(name, parameters, call, ...)                                                     \
-  cudaError_t name parameters {                                                                  \
-    return with_context([&](const Calls& driver) { return forward(driver.call, __VA_ARGS__); }); \
+#define CONTEXT(name, call, ...)                                                \
+  cudaError_t name PARAMETERS_##name {                                          \
+    return with_context([&](const Calls& driver) {                              \
+      return forward(driver.call, ARGUMENTS_##name __VA_OPT__(, ) __VA_ARGS__); \
+    });                                                                         \
   }
 // NAME and its variant call FUNCTION with the driver's functions for a default stream, and the
 // rest.
-#define BOTH(name, suffix, parameters, function, ...)                                     \
-  cudaError_t name parameters {                                                           \
-    return on_stream(DefaultStream::kLegacy,                                              \
-                     [&](const Calls& driver) { return function(driver, __VA_ARGS__); }); \
-  }                                                                                       \
-  extern decltype(name) name##suffix;                                                     \
-  cudaError_t name##suffix parameters {                                                   \
-    return on_stream(DefaultStream::kPerThread,                                           \
-                     [&](const Calls& driver) { return function(driver, __VA_ARGS__); }); \
+#define BOTH(name, suffix, function)                                                           \
+  cudaError_t name PARAMETERS_##name {                                                         \
+    return on_stream(DefaultStream::kLegacy,                                                   \
+                     [&](const Calls& driver) { return function(driver, ARGUMENTS_##name); }); \
+  }                                                                                            \
+  extern decltype(name) name##suffix;                                                          \
+  cudaError_t name##suffix PARAMETERS_##name {                                                 \
+    return on_stream(DefaultStream::kPerThread,                                                \
+                     [&](const Calls& driver) { return function(driver, ARGUMENTS_##name); }); \
   }
 // The same, for a function of the driver.
-#define STREAM(name, parameters, call, ...)                                             \
-  BOTH(name, _ptsz, parameters,                                                         \
-       ([](const Calls& calls, auto... rest) { return forward(calls.call, rest...); }), \
-       __VA_ARGS__)
+#define STREAM(name, call) \
+  BOTH(name, _ptsz, ([](const Calls& calls, auto... rest) { return forward(calls.call, rest...); }))
 
 extern "C" {
 
 // ---- Devices.
-DRIVER(cudaDeviceGetAttribute, (int* value, cudaDeviceAttr attribute, int device),
-       cuDeviceGetAttribute, value, attribute, device)
-DRIVER(cudaDeviceGetPCIBusId, (char* text, int length, int device), cuDeviceGetPCIBusId, text,
-       length, device)
-DRIVER(cudaDeviceCanAccessPeer, (int* can, int device, int peer), cuDeviceCanAccessPeer, can,
-       device, peer)
-CONTEXT(cudaDeviceGetStreamPriorityRange, (int* least, int* greatest), cuCtxGetStreamPriorityRange,
-        least, greatest)
+DRIVER(cudaDeviceGetAttribute, cuDeviceGetAttribute)
+DRIVER(cudaDeviceGetPCIBusId, cuDeviceGetPCIBusId)
+DRIVER(cudaDeviceCanAccessPeer, cuDeviceCanAccessPeer)
+CONTEXT(cudaDeviceGetStreamPriorityRange, cuCtxGetStreamPriorityRange)
 cudaError_t cudaDeviceSynchronize(void) {
   return with_context([](const Calls& driver) { return driver.cuCtxSynchronize(); });
 }
 
 // ---- Memory.
-CONTEXT(cudaMemGetInfo, (size_t * free, size_t* total), cuMemGetInfo, free, total)
+CONTEXT(cudaMemGetInfo, cuMemGetInfo)
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return with_context([&](const Calls& driver) {
     return allocate(pointer, bytes == 0,
@@ -179,8 +179,7 @@ cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t 
     });
   });
 }
-CONTEXT(cudaMallocManaged, (void** pointer, size_t bytes, unsigned int flags), cuMemAllocManaged,
-        pointer, bytes, flags)
+CONTEXT(cudaMallocManaged, cuMemAllocManaged)
 cudaError_t cudaFree(void* pointer) {
   return with_context([&](const Calls& driver) {
     return pointer == nullptr ? CUDA_SUCCESS : driver.cuMemFree(address(pointer));
@@ -200,12 +199,10 @@ cudaError_t cudaFreeHost(void* pointer) {
     return pointer == nullptr ? CUDA_SUCCESS : driver.cuMemFreeHost(pointer);
   });
 }
-CONTEXT(cudaHostRegister, (void* pointer, size_t bytes, unsigned int flags), cuMemHostRegister,
-        pointer, bytes, flags)
-CONTEXT(cudaHostUnregister, (void* pointer), cuMemHostUnregister, pointer)
-CONTEXT(cudaHostGetDevicePointer, (void** device, void* host, unsigned int flags),
-        cuMemHostGetDevicePointer, device, host, flags)
-CONTEXT(cudaHostGetFlags, (unsigned int* flags, void* host), cuMemHostGetFlags, flags, host)
+CONTEXT(cudaHostRegister, cuMemHostRegister)
+CONTEXT(cudaHostUnregister, cuMemHostUnregister)
+CONTEXT(cudaHostGetDevicePointer, cuMemHostGetDevicePointer)
+CONTEXT(cudaHostGetFlags, cuMemHostGetFlags)
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, const void* pointer) {
   return with_context([&](const Calls& driver) {
@@ -235,129 +232,77 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, const void* poi
   });
 }
 
-CONTEXT(cudaIpcGetMemHandle, (cudaIpcMemHandle_t * handle, void* pointer), cuIpcGetMemHandle,
-        handle, pointer)
-CONTEXT(cudaIpcOpenMemHandle, (void** pointer, cudaIpcMemHandle_t handle, unsigned int flags),
-        cuIpcOpenMemHandle, pointer, handle, flags)
-CONTEXT(cudaIpcCloseMemHandle, (void* pointer), cuIpcCloseMemHandle, pointer)
-CONTEXT(cudaIpcGetEventHandle, (cudaIpcEventHandle_t * handle, cudaEvent_t event),
-        cuIpcGetEventHandle, handle, event)
-CONTEXT(cudaIpcOpenEventHandle, (cudaEvent_t * event, cudaIpcEventHandle_t handle),
-        cuIpcOpenEventHandle, event, handle)
+CONTEXT(cudaIpcGetMemHandle, cuIpcGetMemHandle)
+CONTEXT(cudaIpcOpenMemHandle, cuIpcOpenMemHandle)
+CONTEXT(cudaIpcCloseMemHandle, cuIpcCloseMemHandle)
+CONTEXT(cudaIpcGetEventHandle, cuIpcGetEventHandle)
+CONTEXT(cudaIpcOpenEventHandle, cuIpcOpenEventHandle)
 
 // ---- Pools.
-BOTH(cudaMallocAsync, _ptsz, (void** pointer, size_t bytes, cudaStream_t stream), allocate_async,
-     pointer, bytes, stream)
-STREAM(cudaMallocFromPoolAsync,
-       (void** pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),
-       cuMemAllocFromPoolAsync, pointer, bytes, pool, stream)
-STREAM(cudaFreeAsync, (void* pointer, cudaStream_t stream), cuMemFreeAsync, pointer, stream)
-CONTEXT(cudaMemPoolCreate, (cudaMemPool_t * pool, const cudaMemPoolProps* properties),
-        cuMemPoolCreate, pool, properties)
-CONTEXT(cudaMemPoolDestroy, (cudaMemPool_t pool), cuMemPoolDestroy, pool)
-CONTEXT(cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t keep), cuMemPoolTrimTo, pool, keep)
-CONTEXT(cudaMemPoolSetAttribute, (cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value),
-        cuMemPoolSetAttribute, pool, attribute, value)
-CONTEXT(cudaMemPoolGetAttribute, (cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value),
-        cuMemPoolGetAttribute, pool, attribute, value)
-CONTEXT(cudaMemPoolSetAccess, (cudaMemPool_t pool, const cudaMemAccessDesc* accesses, size_t count),
-        cuMemPoolSetAccess, pool, accesses, count)
-CONTEXT(cudaMemPoolGetAccess,
-        (cudaMemAccessFlags * flags, cudaMemPool_t pool, cudaMemLocation* location),
-        cuMemPoolGetAccess, flags, pool, location)
-CONTEXT(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device), cuDeviceGetDefaultMemPool,
-        pool, device)
-CONTEXT(cudaDeviceGetMemPool, (cudaMemPool_t * pool, int device), cuDeviceGetMemPool, pool, device)
-CONTEXT(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool), cuDeviceSetMemPool, device, pool)
-DRIVER(cudaDeviceGetGraphMemAttribute,
-       (int device, cudaGraphMemAttributeType attribute, void* value), cuDeviceGetGraphMemAttribute,
-       device, attribute, value)
-DRIVER(cudaDeviceGraphMemTrim, (int device), cuDeviceGraphMemTrim, device)
+BOTH(cudaMallocAsync, _ptsz, allocate_async)
+STREAM(cudaMallocFromPoolAsync, cuMemAllocFromPoolAsync)
+STREAM(cudaFreeAsync, cuMemFreeAsync)
+CONTEXT(cudaMemPoolCreate, cuMemPoolCreate)
+CONTEXT(cudaMemPoolDestroy, cuMemPoolDestroy)
+CONTEXT(cudaMemPoolTrimTo, cuMemPoolTrimTo)
+CONTEXT(cudaMemPoolSetAttribute, cuMemPoolSetAttribute)
+CONTEXT(cudaMemPoolGetAttribute, cuMemPoolGetAttribute)
+CONTEXT(cudaMemPoolSetAccess, cuMemPoolSetAccess)
+CONTEXT(cudaMemPoolGetAccess, cuMemPoolGetAccess)
+CONTEXT(cudaDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool)
+CONTEXT(cudaDeviceGetMemPool, cuDeviceGetMemPool)
+CONTEXT(cudaDeviceSetMemPool, cuDeviceSetMemPool)
+DRIVER(cudaDeviceGetGraphMemAttribute, cuDeviceGetGraphMemAttribute)
+DRIVER(cudaDeviceGraphMemTrim, cuDeviceGraphMemTrim)
 
 // ---- Copies and sets.
-BOTH(cudaMemcpy, _ptds, (void* to, const void* from, size_t bytes, cudaMemcpyKind kind), copy, to,
-     from, bytes, kind)
-BOTH(cudaMemcpyAsync, _ptsz,
-     (void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream),
-     copy_async, to, from, bytes, kind, stream)
-BOTH(cudaMemcpy2DAsync, _ptsz,
-     (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-      cudaMemcpyKind kind, cudaStream_t stream),
-     copy_rows, to, to_pitch, from, from_pitch, width, height, kind, stream)
-BOTH(cudaMemset, _ptds, (void* pointer, int value, size_t bytes), set, pointer, value, bytes)
-BOTH(cudaMemsetAsync, _ptsz, (void* pointer, int value, size_t bytes, cudaStream_t stream),
-     set_async, pointer, value, bytes, stream)
+BOTH(cudaMemcpy, _ptds, copy)
+BOTH(cudaMemcpyAsync, _ptsz, copy_async)
+BOTH(cudaMemcpy2DAsync, _ptsz, copy_rows)
+BOTH(cudaMemset, _ptds, set)
+BOTH(cudaMemsetAsync, _ptsz, set_async)
 
 // ---- Streams.
-CONTEXT(cudaStreamCreate, (cudaStream_t * stream), cuStreamCreateWithPriority, stream, 0U, 0)
-CONTEXT(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned int flags),
-        cuStreamCreateWithPriority, stream, flags, 0)
-CONTEXT(cudaStreamCreateWithPriority, (cudaStream_t * stream, unsigned int flags, int priority),
-        cuStreamCreateWithPriority, stream, flags, priority)
-CONTEXT(cudaStreamDestroy, (cudaStream_t stream), cuStreamDestroy, stream)
-STREAM(cudaStreamSynchronize, (cudaStream_t stream), cuStreamSynchronize, stream)
-STREAM(cudaStreamQuery, (cudaStream_t stream), cuStreamQuery, stream)
-STREAM(cudaStreamGetFlags, (cudaStream_t stream, unsigned int* flags), cuStreamGetFlags, stream,
-       flags)
-STREAM(cudaStreamGetPriority, (cudaStream_t stream, int* priority), cuStreamGetPriority, stream,
-       priority)
-STREAM(cudaStreamGetId, (cudaStream_t stream, unsigned long long* id), cuStreamGetId, stream, id)
-STREAM(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
-       cuStreamWaitEvent, stream, event, flags)
-STREAM(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void* data),
-       cuLaunchHostFunc, stream, function, data)
-BOTH(cudaStreamAddCallback, _ptsz,
-     (cudaStream_t stream, cudaStreamCallback_t function, void* data, unsigned int flags),
-     add_callback, stream, function, data, flags)
+CONTEXT(cudaStreamCreate, cuStreamCreateWithPriority, 0U, 0)
+CONTEXT(cudaStreamCreateWithFlags, cuStreamCreateWithPriority, 0)
+CONTEXT(cudaStreamCreateWithPriority, cuStreamCreateWithPriority)
+CONTEXT(cudaStreamDestroy, cuStreamDestroy)
+STREAM(cudaStreamSynchronize, cuStreamSynchronize)
+STREAM(cudaStreamQuery, cuStreamQuery)
+STREAM(cudaStreamGetFlags, cuStreamGetFlags)
+STREAM(cudaStreamGetPriority, cuStreamGetPriority)
+STREAM(cudaStreamGetId, cuStreamGetId)
+STREAM(cudaStreamWaitEvent, cuStreamWaitEvent)
+STREAM(cudaLaunchHostFunc, cuLaunchHostFunc)
+BOTH(cudaStreamAddCallback, _ptsz, add_callback)
 
 // ---- Events.
-CONTEXT(cudaEventCreate, (cudaEvent_t * event), cuEventCreate, event, 0U)
-CONTEXT(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned int flags), cuEventCreate, event,
-        flags)
-CONTEXT(cudaEventDestroy, (cudaEvent_t event), cuEventDestroy, event)
-CONTEXT(cudaEventQuery, (cudaEvent_t event), cuEventQuery, event)
-CONTEXT(cudaEventSynchronize, (cudaEvent_t event), cuEventSynchronize, event)
-CONTEXT(cudaEventElapsedTime, (float* milliseconds, cudaEvent_t start, cudaEvent_t end),
-        cuEventElapsedTime, milliseconds, start, end)
-STREAM(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), cuEventRecord, event, stream)
-STREAM(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned int flags),
-       cuEventRecordWithFlags, event, stream, flags)
+CONTEXT(cudaEventCreate, cuEventCreate, 0U)
+CONTEXT(cudaEventCreateWithFlags, cuEventCreate)
+CONTEXT(cudaEventDestroy, cuEventDestroy)
+CONTEXT(cudaEventQuery, cuEventQuery)
+CONTEXT(cudaEventSynchronize, cuEventSynchronize)
+CONTEXT(cudaEventElapsedTime, cuEventElapsedTime)
+STREAM(cudaEventRecord, cuEventRecord)
+STREAM(cudaEventRecordWithFlags, cuEventRecordWithFlags)
 
 // ---- Captures and graphs.
-STREAM(cudaStreamBeginCapture, (cudaStream_t stream, cudaStreamCaptureMode mode),
-       cuStreamBeginCapture, stream, mode)
-STREAM(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t* graph), cuStreamEndCapture, stream,
-       graph)
-STREAM(cudaStreamIsCapturing, (cudaStream_t stream, cudaStreamCaptureStatus* status),
-       cuStreamIsCapturing, stream, status)
-DRIVER(cudaThreadExchangeStreamCaptureMode, (cudaStreamCaptureMode * mode),
-       cuThreadExchangeStreamCaptureMode, mode)
-CONTEXT(cudaGraphInstantiate, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
-        cuGraphInstantiateWithFlags, exec, graph, flags)
-CONTEXT(cudaGraphInstantiateWithFlags,
-        (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
-        cuGraphInstantiateWithFlags, exec, graph, flags)
-STREAM(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream), cuGraphLaunch, exec, stream)
-CONTEXT(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count),
-        cuGraphGetNodes, graph, nodes, count)
-DRIVER(cudaGraphDestroy, (cudaGraph_t graph), cuGraphDestroy, graph)
-DRIVER(cudaGraphExecDestroy, (cudaGraphExec_t exec), cuGraphExecDestroy, exec)
-DRIVER(cudaUserObjectCreate,
-       (cudaUserObject_t * object, void* data, cudaHostFn_t destroy, unsigned int references,
-        unsigned int flags),
-       cuUserObjectCreate, object, data, destroy, references, flags)
-DRIVER(cudaUserObjectRelease, (cudaUserObject_t object, unsigned int count), cuUserObjectRelease,
-       object, count)
-DRIVER(cudaGraphRetainUserObject,
-       (cudaGraph_t graph, cudaUserObject_t object, unsigned int count, unsigned int flags),
-       cuGraphRetainUserObject, graph, object, count, flags)
+STREAM(cudaStreamBeginCapture, cuStreamBeginCapture)
+STREAM(cudaStreamEndCapture, cuStreamEndCapture)
+STREAM(cudaStreamIsCapturing, cuStreamIsCapturing)
+DRIVER(cudaThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode)
+CONTEXT(cudaGraphInstantiate, cuGraphInstantiateWithFlags)
+CONTEXT(cudaGraphInstantiateWithFlags, cuGraphInstantiateWithFlags)
+STREAM(cudaGraphLaunch, cuGraphLaunch)
+CONTEXT(cudaGraphGetNodes, cuGraphGetNodes)
+DRIVER(cudaGraphDestroy, cuGraphDestroy)
+DRIVER(cudaGraphExecDestroy, cuGraphExecDestroy)
+DRIVER(cudaUserObjectCreate, cuUserObjectCreate)
+DRIVER(cudaUserObjectRelease, cuUserObjectRelease)
+DRIVER(cudaGraphRetainUserObject, cuGraphRetainUserObject)
 
 #if CUDART_VERSION >= 13000
-BOTH(cudaStreamGetCaptureInfo, _ptsz,
-     (cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
-      cudaGraph_t* graph, const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
-      size_t* count),
-     capture_info, stream, status, id, graph, dependencies, edges, count)
+BOTH(cudaStreamGetCaptureInfo, _ptsz, capture_info)
 #else
 // PyTorch has only the legacy default stream, and nothing else is built with this runtime of CUDA
 // 12, in which the variant has another type.

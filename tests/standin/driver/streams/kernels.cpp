@@ -107,7 +107,7 @@ void meet(Call& call) {
     driver.loads_met.notify_all();
     return;
   }
-  if (driver.loads_met.wait_for(call.lock, std::chrono::seconds(20),
+  if (driver.loads_met.wait_for(call.lock, std::chrono::minutes(5),
                                 [&] { return driver.load_meetings != meeting; })) {
     return;
   }
