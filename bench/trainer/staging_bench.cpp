@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bench/shared/table.hpp"
-#include "trainer/data/staging_buffers.hpp"
+#include "trainer/data/staging.hpp"
 
 namespace weir::bench {
 namespace {

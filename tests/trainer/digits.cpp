@@ -1,7 +1,9 @@
 #include "digits.hpp"
 
 #include <array>
+#include <fstream>
 #include <string_view>
+#include <utility>
 
 #include "kernels/parts/philox.hpp"
 
@@ -96,11 +98,16 @@ std::string idx_labels(const LabelledImages& images) {
   return text + std::string(images.labels.begin(), images.labels.end());
 }
 
-DigitFiles::DigitFiles(const DataSet& set) {
-  write_file(path(kTrainImages), idx_images(set.train));
-  write_file(path(kTrainLabels), idx_labels(set.train));
-  write_file(path(kTestImages), idx_images(set.test));
-  write_file(path(kTestLabels), idx_labels(set.test));
+void write_data_set(const std::filesystem::path& directory, const DataSet& set) {
+  std::filesystem::create_directories(directory);
+  for (const auto& [name, bytes] : {std::pair{kTrainImages, idx_images(set.train)},
+                                    {kTrainLabels, idx_labels(set.train)},
+                                    {kTestImages, idx_images(set.test)},
+                                    {kTestLabels, idx_labels(set.test)}}) {
+    std::ofstream file(directory / name, std::ios::binary);
+    file.exceptions(std::ios::badbit | std::ios::failbit);
+    file << bytes << std::flush;
+  }
 }
 
 }  // namespace weir::testing

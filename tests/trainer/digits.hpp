@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -24,11 +25,14 @@ inline constexpr std::size_t kDigits = 10;     ///< classes
 [[nodiscard]] std::string idx_images(const LabelledImages& images);
 [[nodiscard]] std::string idx_labels(const LabelledImages& images);
 
+/// Writes the four files of a data set. Throws if it cannot.
+void write_data_set(const std::filesystem::path& directory, const DataSet& set);
+
 /// The files of a data set in a temporary directory.
 class DigitFiles {
  public:
   DigitFiles() : DigitFiles(*digit_set()) {}
-  explicit DigitFiles(const DataSet& set);
+  explicit DigitFiles(const DataSet& set) { write_data_set(directory(), set); }
 
   [[nodiscard]] std::string directory() const { return directory_.file(""); }
   [[nodiscard]] std::string path(std::string_view name) const { return directory_.file(name); }

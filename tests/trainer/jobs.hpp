@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <ostream>
+#include <stdexcept>
+#include <utility>
 
 #include "scheduler/admission/policy.hpp"
 #include "support/print.hpp"
@@ -78,6 +80,12 @@ inline constexpr std::array kExactPools{PoolKind::kUnpooled, PoolKind::kNaive, P
   return settings;
 }
 
+/// Returns a run that finished. Throws its report otherwise.
+[[nodiscard]] inline TrainResult finished(TrainResult run) {
+  if (run.outcome != Outcome::kFinished) throw std::runtime_error(run.report);
+  return run;
+}
+
 [[nodiscard]] inline TrainResult train_with(TrainSettings settings, Policy policy) {
   settings.policy.policy.value = policy;
   return train(settings);
@@ -85,6 +93,16 @@ inline constexpr std::array kExactPools{PoolKind::kUnpooled, PoolKind::kNaive, P
 [[nodiscard]] inline TrainResult train_at(TrainSettings settings, Policy policy, Bytes budget) {
   settings.pool.budget.value = {.bytes = budget};
   return train_with(std::move(settings), policy);
+}
+
+/// Trains until so many batches are done, by a stop.
+[[nodiscard]] inline TrainResult train_stopped_at(const TrainSettings& settings,
+                                                  std::uint64_t batches) {
+  std::stop_source stop;
+  const auto on_done = [&](std::uint64_t done, std::uint64_t /*all*/) {
+    if (done == batches) stop.request_stop();
+  };
+  return train(settings, {.stop = stop.get_token(), .on_done = on_done});
 }
 
 /// Memory of one batch beyond the live memory, from a run with enough memory.

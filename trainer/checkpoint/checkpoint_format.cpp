@@ -9,6 +9,7 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
 #include "tools/program/printable.hpp"
+#include "trainer/data/input_file.hpp"
 
 namespace weir {
 namespace {
@@ -61,12 +62,6 @@ std::optional<std::vector<std::size_t>> parse_extents(std::string_view text) {
 
 std::string figure_line(std::string_view kind, const Figure& figure) {
   return std::string(kind) + " " + figure.name + "=" + figure.value + "\n";
-}
-
-void append(std::string& text, std::size_t value) {
-  for (unsigned shift = 0; shift < 32; shift += 8) {
-    text.push_back(static_cast<char>(static_cast<std::uint8_t>(value >> shift)));
-  }
 }
 
 /// Reads line after line of one header.
@@ -165,8 +160,8 @@ std::string encode_header(const CheckpointHeader& header) {
   std::string lines;
   for (const std::string& line : header_lines(header)) lines += line;
   std::string text(kCheckpointMagic);
-  append(text, kCheckpointVersion);
-  append(text, lines.size());
+  append_little_endian(text, kCheckpointVersion);
+  append_little_endian(text, static_cast<std::uint32_t>(lines.size()));
   return text + lines;
 }
 

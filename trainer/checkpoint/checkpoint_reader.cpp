@@ -1,8 +1,6 @@
 #include "trainer/checkpoint/checkpoint_reader.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <utility>
 #include <vector>
 
@@ -22,19 +20,6 @@ std::string shown(std::string_view line) {
   constexpr std::size_t kMost = 80;
   if (line.ends_with('\n')) line.remove_suffix(1);
   return printable(line.substr(0, kMost), true);
-}
-
-void require_magic(const InputFile& file) {
-  const std::span<const std::uint8_t> start =
-      std::span(file.bytes()).first(std::min(kCheckpointMagic.size(), file.size()));
-  const bool same = std::equal(start.begin(), start.end(), kCheckpointMagic.begin(),
-                               [](auto a, char b) { return a == static_cast<std::uint8_t>(b); });
-  if (!same) {
-    file.refuse_at(
-        0, "WEIRCKP and a line feed (a checkpoint)",
-        "'" + printable({reinterpret_cast<const char*>(start.data()), start.size()}, true) + "'");
-  }
-  file.require_at_least(kLinesOffset, "the header of a checkpoint");
 }
 
 /// Returns the size of the lines.
@@ -57,12 +42,13 @@ std::size_t read_length(const InputFile& file) {
 
 CheckpointReader::CheckpointReader(std::string option, std::string path)
     : file_(std::move(option), std::move(path)) {
-  require_magic(file_);
+  file_.require_magic(kCheckpointMagic, "a checkpoint");
+  file_.require_at_least(kLinesOffset, "the header of a checkpoint");
   lines_.resize(read_length(file_));
   file_.read_at(kLinesOffset, std::as_writable_bytes(std::span(lines_)));
   header_checksum_.add(std::as_bytes(std::span(file_.bytes()).first(kLinesOffset)));
   header_checksum_.add(std::as_bytes(std::span(lines_)));
-  require_checksum(kLinesOffset + lines_.size(), header_checksum_, "the header");
+  file_.require_checksum(kLinesOffset + lines_.size(), header_checksum_.value(), "the header");
   HeaderFault fault;
   if (!decode_lines(lines_, header_, fault)) {
     file_.refuse_at(kLinesOffset + fault.offset, fault.expected, fault.found);
@@ -75,16 +61,6 @@ CheckpointReader::CheckpointReader(std::string option, std::string path)
 
 std::size_t CheckpointReader::sections_offset() const noexcept {
   return kLinesOffset + lines_.size() + kChecksumBytes;
-}
-
-void CheckpointReader::require_checksum(std::size_t offset, const Checksum& before,
-                                        const std::string& what) const {
-  std::array<std::byte, kChecksumBytes> bytes{};
-  file_.read_at(offset, bytes);
-  const auto found = std::bit_cast<std::uint32_t>(bytes);
-  if (found == before.value()) return;
-  file_.refuse_at(offset, "the checksum " + format_hex(before.value(), 8) + " of " + what,
-                  format_hex(found, 8) + " (the file is damaged)");
 }
 
 const std::string& CheckpointReader::text(std::string_view name) const {
@@ -139,7 +115,8 @@ void CheckpointReader::read(const Sink& sink) const {
       file_.read_at(offset, bytes);
       checksum.add(bytes);
       offset += bytes.size();
-      require_checksum(offset, checksum, "tensor " + header_.sections[i].name + " up to there");
+      file_.require_checksum(offset, checksum.value(),
+                             "tensor " + header_.sections[i].name + " up to there");
       offset += kChecksumBytes;
       sink(i, first, piece);
     }

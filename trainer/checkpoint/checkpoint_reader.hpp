@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "trainer/checkpoint/checkpoint_format.hpp"
-#include "trainer/checkpoint/checksum.hpp"
+#include "trainer/data/checksum.hpp"
 #include "trainer/data/input_file.hpp"
 
 namespace weir {
@@ -39,7 +39,6 @@ class CheckpointReader {
 
  private:
   [[nodiscard]] std::size_t sections_offset() const noexcept;
-  void require_checksum(std::size_t offset, const Checksum& before, const std::string& what) const;
 
   InputFile file_;
   std::string lines_;

@@ -14,7 +14,7 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/base/time_after.hpp"
-#include "trainer/checkpoint/checksum.hpp"
+#include "trainer/data/checksum.hpp"
 
 namespace weir {
 namespace {

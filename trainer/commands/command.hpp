@@ -5,6 +5,7 @@
 // allocator/base/error.hpp.
 
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 
@@ -18,6 +19,15 @@ struct Command {
   /// Runs it with the parsed flags and returns the exit code.
   std::function<int(const std::stop_token& stop)> run;
 };
+
+/// Adds a command whose flags are made by `Kind(line)`, and which `run(stop)` of that runs.
+template <typename Kind>
+[[nodiscard]] Command add_command(CommandLine& program, const std::string& name,
+                                  const std::string& about) {
+  CommandLine& line = program.add_command(name, about);
+  const auto kind = std::make_shared<Kind>(line);  // flags write into it: it stays where it is
+  return {line, [kind](const std::stop_token& stop) { return kind->run(stop); }};
+}
 
 [[nodiscard]] Command add_run_command(CommandLine& program);
 [[nodiscard]] Command add_compare_command(CommandLine& program);

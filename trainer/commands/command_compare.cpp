@@ -25,7 +25,7 @@ class CompareCommand {
       : own_flags_(line),
         flags_(first_flags(line)),
         device_(line),
-        json_(line, "--json", "write the figures to FILE; - is standard output, without the table"),
+        json_(line),
         timelines_(line, "--timeline", Value("DIR"),
                    "write a timeline and a page for each policy to this folder; each comes from a "
                    "separate run"),
@@ -33,9 +33,8 @@ class CompareCommand {
     line.add("--wide", wide_, "show all columns, and cut nothing to fit 100 columns");
     line.add("--no-search", no_search_, "skip the search for the smallest budgets");
     line.add("--static", static_, "also run throttled with --static-alloc and --static-shape");
-    own_flags_.add(
-        "--rounds", [](CompareSettings & s) -> auto& { return s.rounds; }, parse_count, Value("N"),
-        "pairs of reference and policy (default: 4, with --small 6)");
+    own_flags_.add("--rounds", &CompareSettings::rounds, parse_count, Value("N"),
+                   "pairs of reference and policy (default: 4, with --small 6)");
     add_batch_size_flag(flags_, "1024, with --small 32");
     add_training_flags(flags_, {.batches = "20, with --small 2000", .rate = "0.005"});
     add_model_flags(flags_, "host, with --small ring", "8, with --small 64");
@@ -45,9 +44,6 @@ class CompareCommand {
     line.set_page("docs/main-job.md");
     line.set_exit_codes(training_exit_codes());
   }
-  CompareCommand(const CompareCommand&) = delete;  // a flag writes into it
-  CompareCommand& operator=(const CompareCommand&) = delete;
-
   [[nodiscard]] int run(const std::stop_token& stop) const {
     const TrainSettings base = read_environment(device_);
     CompareSettings settings = small_ ? CompareSettings::small(base) : CompareSettings::d2l(base);
@@ -104,7 +100,7 @@ class CompareCommand {
   Flags<CompareSettings> own_flags_;
   TrainFlags flags_;
   DeviceFlag device_;
-  OutputFlag json_;
+  JsonFlag json_;
   TextFlag timelines_;
   OutputFlag svg_;
 };
@@ -112,10 +108,8 @@ class CompareCommand {
 }  // namespace
 
 Command add_compare_command(CommandLine& program) {
-  CommandLine& line =
-      program.add_command("compare", "train under each policy, and compare speed and memory");
-  const auto command = std::make_shared<CompareCommand>(line);
-  return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
+  return add_command<CompareCommand>(program, "compare",
+                                     "train under each policy, and compare speed and memory");
 }
 
 }  // namespace weir

@@ -18,45 +18,31 @@ namespace {
 
 class DispatchCommand {
  public:
-  explicit DispatchCommand(CommandLine& line)
-      : flags_(line),
-        json_(line, "--json",
-              "write the figures to FILE; - is standard output, without the table") {
+  explicit DispatchCommand(CommandLine& line) : flags_(line), json_(line) {
     using S = DispatchSettings;
     line.add("--wide", wide_, "show all columns, and cut nothing to fit 100 columns");
+    flags_.add("--device", &S::device, parse_dispatch_device, Value("cpu"),
+               "the cpu, whose closures run on the host (default: cpu)");
     flags_.add(
-        "--device", [](S & s) -> auto& { return s.device; }, parse_dispatch_device, Value("cpu"),
-        "the cpu, whose closures run on the host (default: cpu)");
-    flags_.add(
-        "--operations", [](S & s) -> auto& { return s.operations; },
+        "--operations", &S::operations,
         WholeNumber{.least = 2},  // the scheduler keeps every queued operation: some 500 bytes each
         Value("N"), "times that y = x + 1 is computed in a run (default: 1000)");
-    flags_.add(
-        "--rounds", [](S & s) -> auto& { return s.rounds; }, WholeNumber{}, Value("N"),
-        "rounds of stages and runs, whose medians are printed (default: 15)");
-    flags_.add(
-        "--elements-large", [](S & s) -> auto& { return s.elements_large; },
-        WholeNumber{.most = 100'000'000}, Value("N"),
-        "elements of x in the runs with a slower device (default: 131072)");
-    flags_.add(
-        "--elements-small", [](S & s) -> auto& { return s.elements_small; },
-        WholeNumber{.most = 100'000'000}, Value("N"),
-        "elements of x in the runs with a slower frontend (default: 1)");
-    flags_.add(
-        "--frontend", [](S & s) -> auto& { return s.frontend; }, WholeNumber{}, Value("N"),
-        "microseconds that the slow frontend computes before each call (default: 50)");
-    flags_.add(
-        "--matrix", [](S & s) -> auto& { return s.matrix; }, WholeNumber{.most = 4096}, Value("N"),
-        "rows and columns of the matrix product (default: 1024)");
+    flags_.add("--rounds", &S::rounds, WholeNumber{}, Value("N"),
+               "rounds of stages and runs, whose medians are printed (default: 15)");
+    flags_.add("--elements-large", &S::elements_large, WholeNumber{.most = 100'000'000}, Value("N"),
+               "elements of x in the runs with a slower device (default: 131072)");
+    flags_.add("--elements-small", &S::elements_small, WholeNumber{.most = 100'000'000}, Value("N"),
+               "elements of x in the runs with a slower frontend (default: 1)");
+    flags_.add("--frontend", &S::frontend, WholeNumber{}, Value("N"),
+               "microseconds that the slow frontend computes before each call (default: 50)");
+    flags_.add("--matrix", &S::matrix, WholeNumber{.most = 4096}, Value("N"),
+               "rows and columns of the matrix product (default: 1024)");
     line.set_page("docs/dispatch.md");
     line.set_exit_codes({{"0", "finished"},
                          {"1", "the program or the machine failed"},
                          {"2", "bad input"},
                          {"130", "interrupted, and the figures so far are printed"}});
   }
-
-  DispatchCommand(const DispatchCommand&) = delete;  // a flag writes into it
-  DispatchCommand& operator=(const DispatchCommand&) = delete;
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
     DispatchSettings settings;
@@ -80,16 +66,15 @@ class DispatchCommand {
  private:
   bool wide_ = false;
   Flags<DispatchSettings> flags_;
-  OutputFlag json_;
+  JsonFlag json_;
 };
 
 }  // namespace
 
 Command add_dispatch_command(CommandLine& program) {
-  CommandLine& line = program.add_command(
-      "dispatch", "measure y = x + 1 many times, waiting each time and once, beside a model");
-  const auto command = std::make_shared<DispatchCommand>(line);
-  return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
+  return add_command<DispatchCommand>(
+      program, "dispatch",
+      "measure y = x + 1 many times, waiting each time and once, beside a model");
 }
 
 }  // namespace weir

@@ -25,8 +25,7 @@ class PredictCommand {
         weights_(line, "--weights", Value("FILE"), "the weights, as run --save writes them"),
         device_(line),
         flags_(line),
-        json_(line, "--json",
-              "write the figures to FILE; - is standard output, without the table") {
+        json_(line) {
     data_.require();
     weights_.require();
     add_policy_flag(flags_);
@@ -35,11 +34,7 @@ class PredictCommand {
     add_timeline_flags(flags_);
     add_pool_flags(flags_);
     line.set_page("docs/data.md");
-    line.set_exit_codes({{"0", "finished"},
-                         {"1", "the program or the machine failed"},
-                         {"2", "bad input"},
-                         {"3", "out of memory"},
-                         {"130", "interrupted, and the figures so far are printed"}});
+    line.set_exit_codes(training_exit_codes("the program or the machine failed"));
   }
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
@@ -75,15 +70,13 @@ class PredictCommand {
   TextFlag weights_;
   DeviceFlag device_;
   TrainFlags flags_;
-  OutputFlag json_;
+  JsonFlag json_;
 };
 
 }  // namespace
 
 Command add_predict_command(CommandLine& program) {
-  CommandLine& line = program.add_command("predict", "classify test images with saved weights");
-  const auto command = std::make_shared<PredictCommand>(line);
-  return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
+  return add_command<PredictCommand>(program, "predict", "classify test images with saved weights");
 }
 
 }  // namespace weir

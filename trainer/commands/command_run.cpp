@@ -25,11 +25,9 @@ class RunCommand {
               "train on the data set in this directory (IDX files, as MNIST's)"),
         save_(line, "--save", "write the trained weights to FILE"),
         device_(line),
-        json_(line, "--json",
-              "write the figures to FILE; - is standard output, without the table") {
-    flags_.add(
-        "--epochs", [](TrainSettings & s) -> auto& { return s.epochs; }, parse_count, Value("N"),
-        "number of passes over the training images of --data (default: 1)");
+        json_(line) {
+    flags_.add("--epochs", &TrainSettings::epochs, parse_count, Value("N"),
+               "number of passes over the training images of --data (default: 1)");
     add_batch_size_flag(flags_, "1024, with --data 64");
     add_training_flags(flags_, {.batches = "100, with --data those of --epochs",
                                 .rate = "0.005, with --data 0.1"});
@@ -45,9 +43,6 @@ class RunCommand {
     line.set_page("docs/main-job.md");
     line.set_exit_codes(training_exit_codes());
   }
-
-  RunCommand(const RunCommand&) = delete;  // a flag writes into it
-  RunCommand& operator=(const RunCommand&) = delete;
 
   [[nodiscard]] int run(const std::stop_token& stop) const {
     if (save_anyway_ && !save_.given()) throw UsageError("--save-anyway needs --save");
@@ -93,13 +88,7 @@ class RunCommand {
     if (static_alloc_) settings.memory = {StaticMemory::kAlloc, "--static-alloc"};
     if (static_shape_) settings.memory = {StaticMemory::kShape, "--static-shape"};
     settings.validate();
-    const bool epochs_given = settings.epochs.source != "default";
-    if (epochs_given && !data_.given()) {
-      throw UsageError("--epochs needs --data: generated batches have no epochs, use --batches");
-    }
-    if (epochs_given && settings.batches.source != "default") {
-      throw UsageError("--epochs and --batches both set the length of training: give one of them");
-    }
+    require_epochs_of_data(settings.epochs, settings.batches, data_.given());
     if (data_.given() && settings.inputs.value != InputKind::kHost) {
       throw UsageError("--inputs and --data both set the source of batches: give one of them");
     }
@@ -147,15 +136,13 @@ class RunCommand {
   TextFlag data_;
   OutputFlag save_;
   DeviceFlag device_;
-  OutputFlag json_;
+  JsonFlag json_;
 };
 
 }  // namespace
 
 Command add_run_command(CommandLine& program) {
-  CommandLine& line = program.add_command("run", "train once, and print speed and memory");
-  const auto command = std::make_shared<RunCommand>(line);
-  return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
+  return add_command<RunCommand>(program, "run", "train once, and print speed and memory");
 }
 
 }  // namespace weir

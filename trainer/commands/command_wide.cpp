@@ -18,7 +18,6 @@
 #include "trainer/run/recording.hpp"
 #include "trainer/sparse/sparse_set.hpp"
 #include "trainer/wide/wide_agreement.hpp"
-#include "trainer/wide/wide_checkpoint.hpp"
 #include "trainer/wide/wide_train.hpp"
 
 namespace weir {
@@ -38,70 +37,56 @@ std::uint64_t parse_columns(std::string_view name, std::string_view text) {
 void add_network_flags(WideFlags& flags) {
   using S = WideSettings;
   const WholeNumber width{.most = kMostWideWidth};
+  flags.add("--inputs", &S::inputs, parse_columns, Value("N"),
+            "columns of the sparse inputs (default: 250000, or the data set's)");
+  flags.add("--hidden", &S::hidden, parse_hidden, Value("N,..."),
+            "widths of the hidden layers (default: 1024,512)");
+  flags.add("--outputs", &S::outputs, width, Value("N"),
+            "classes (default: 200000, or the data set's)");
   flags.add(
-      "--inputs", [](S & s) -> auto& { return s.inputs; }, parse_columns, Value("N"),
-      "columns of the sparse inputs (default: 250000, or the data set's)");
-  flags.add(
-      "--hidden", [](S & s) -> auto& { return s.hidden; }, parse_hidden, Value("N,..."),
-      "widths of the hidden layers (default: 1024,512)");
-  flags.add(
-      "--outputs", [](S & s) -> auto& { return s.outputs; }, width, Value("N"),
-      "classes (default: 200000, or the data set's)");
-  flags.add(
-      "--scale", [](S & s) -> auto& { return s.scale; }, parse_scale, Value("NUMBER"),
+      "--scale", &S::scale, parse_scale, Value("NUMBER"),
       "multiplies these widths, and rounds each to the nearest whole number, at least 1; those of "
       "a data set stay (default: 1)");
-  flags.add(
-      "--loss", [](S & s) -> auto& { return s.loss; }, parse_name<SparseLoss>,
-      Value::one_of(names_to(SparseLoss::kLogistic)),
-      "softmax, or logistic: each class alone (default: softmax)");
-  flags.add(
-      "--optimizer", [](S & s) -> auto& { return s.optimizer; }, parse_name<Optimizer>,
-      Value::one_of(names_to(Optimizer::kAdamax)), "how weights are updated (default: adam)");
-  flags.add(
-      "--precision", [](S & s) -> auto& { return s.precision; }, parse_name<Precision>,
-      Value::one_of(names_to(Precision::kFp16)),
-      "precision of the products; fp16 has a dynamic loss scale (default: float32)");
+  flags.add("--loss", &S::loss, parse_name<SparseLoss>,
+            Value::one_of(names_to(SparseLoss::kLogistic)),
+            "softmax, or logistic: each class alone (default: softmax)");
+  flags.add("--optimizer", &S::optimizer, parse_name<Optimizer>,
+            Value::one_of(names_to(Optimizer::kAdamax)), "how weights are updated (default: adam)");
+  flags.add("--precision", &S::precision, parse_name<Precision>,
+            Value::one_of(names_to(Precision::kFp16)),
+            "precision of the products; fp16 has a dynamic loss scale (default: float32)");
 }
 
 void add_placement_flags(WideFlags& flags) {
   using S = WideSettings;
-  flags.add(
-      "--first-layer", [](S & s) -> auto& { return s.first_layer; }, parse_name<LayerPlace>,
-      Value::one_of(names_to(LayerPlace::kCpu)),
-      "cpu keeps the first layer and its moments there, and trains the rest on the device "
-      "(default: device)");
-  flags.add(
-      "--first-layer-budget", [](S & s) -> auto& { return s.first_layer_budget; }, parse_budget,
-      Value("BYTES|PERCENT"), "memory of the cpu for that (default: 95%)");
+  flags.add("--first-layer", &S::first_layer, parse_name<LayerPlace>,
+            Value::one_of(names_to(LayerPlace::kCpu)),
+            "cpu keeps the first layer and its moments there, and trains the rest on the device "
+            "(default: device)");
+  flags.add("--first-layer-budget", &S::first_layer_budget, parse_budget, Value("BYTES|PERCENT"),
+            "memory of the cpu for that (default: 95%)");
 }
 
 /// Adds flags for generated rows, the readers and the pace.
 void add_feeding_flags(WideFlags& flags) {
   using S = WideSettings;
+  flags.add("--nnz", &S::nnz, WholeNumber{.most = SparseDraw::kMostColumns}, Value("N"),
+            "mean entries of a generated row (default: 500, at most a tenth of the inputs)");
+  flags.add("--epochs", &S::epochs, parse_count, Value("N"),
+            "number of passes over the training rows of --data (default: 1)");
+  flags.add("--test-batches", &S::test_batches, parse_count, Value("N"),
+            "generated batches to test on (default: 5)");
   flags.add(
-      "--nnz", [](S & s) -> auto& { return s.nnz; }, WholeNumber{.most = SparseDraw::kMostColumns},
-      Value("N"), "mean entries of a generated row (default: 500, at most a tenth of the inputs)");
-  flags.add(
-      "--epochs", [](S & s) -> auto& { return s.epochs; }, parse_count, Value("N"),
-      "number of passes over the training rows of --data (default: 1)");
-  flags.add(
-      "--test-batches", [](S & s) -> auto& { return s.test_batches; }, parse_count, Value("N"),
-      "generated batches to test on (default: 5)");
-  flags.add(
-      "--keep-data", [](S & s) -> auto& { return s.keep_data; }, parse_name<DataPlace>,
+      "--keep-data", &S::keep_data, parse_name<DataPlace>,
       Value::one_of(names_to(DataPlace::kDevice)),
       "host: copy each batch of --data when it is its turn; device: copy the first epoch's batches "
       "before training and use them in each epoch (default: host)");
-  flags.add(
-      "--readers", [](S & s) -> auto& { return s.readers; }, WholeNumber{.most = 64}, Value("N"),
-      "threads that prepare batches (default: 2)");
-  flags.add(
-      "--read-time", [](S & s) -> auto& { return s.read_time; }, parse_read_time, Value("TIME"),
-      "least time that one of them takes for a batch: shows what slow readers cost");
-  flags.add(
-      "--pace", [](S & s) -> auto& { return s.pace; }, parse_count, Value("N"),
-      "batches between two lines of progress (default: 50)");
+  flags.add("--readers", &S::readers, WholeNumber{.most = 64}, Value("N"),
+            "threads that prepare batches (default: 2)");
+  flags.add("--read-time", &S::read_time, parse_read_time, Value("TIME"),
+            "least time that one of them takes for a batch: shows what slow readers cost");
+  flags.add("--pace", &S::pace, parse_count, Value("N"),
+            "batches between two lines of progress (default: 50)");
 }
 
 class WideCommand {
@@ -117,30 +102,27 @@ class WideCommand {
         rows_(line, "--rows", Value("N"),
               "rows of --make to train on; a tenth as many are made to test on"),
         flags_(line),
-        json_(line, "--json",
-              "write the figures to FILE; - is standard output, without the table") {
+        json_(line) {
     flags_.add(
-        "--checkpoint", [](WideSettings & s) -> auto& { return s.checkpoint; },
+        "--checkpoint", &WideSettings::checkpoint,
         [](std::string_view, std::string_view text) { return std::string(text); }, Value("FILE"),
         "save what training has learned, at the end and on SIGTERM too");
-    flags_.add(
-        "--every", [](WideSettings & s) -> auto& { return s.every; }, parse_every,
-        Value("N|DURATION|N,DURATION"), "batches or time between checkpoints (default: 10min)");
+    flags_.add("--every", &WideSettings::every, parse_every, Value("N|DURATION|N,DURATION"),
+               "batches or time between checkpoints (default: 10min)");
     line.add("--compare-precision", compare_precision_,
              "train again in float32, and print its accuracy beside");
     line.add("--wide", wide_, "show all columns, and cut nothing to fit 100 columns");
     line.add("--resume", resume_, "go on from the checkpoint");
     flags_.add(
-        "--parallel", [](WideSettings & s) -> auto& { return s.parallel; },
+        "--parallel", &WideSettings::parallel,
         [](std::string_view name, std::string_view text) {
           return std::optional<Parallel>(parse_name<Parallel>(name, text));
         },
         Value::one_of(names_to(Parallel::kModel)),
         "what the ranks that mpirun or torchrun started share: data, each batch's rows; model, the "
         "first and the last layer's weights");
-    flags_.add(
-        "--bucket", [](WideSettings & s) -> auto& { return s.bucket; }, parse_some_bytes,
-        Value("BYTES"), "gradients that --parallel data reduces at a time (default: 25MiB)");
+    flags_.add("--bucket", &WideSettings::bucket, parse_some_bytes, Value("BYTES"),
+               "gradients that --parallel data reduces at a time (default: 25MiB)");
     line.add("--lazy-rows", lazy_rows_,
              "update only those rows of the first layer that a batch touches: faster, and another "
              "result");
@@ -152,9 +134,6 @@ class WideCommand {
     line.set_page("docs/wide.md");
     line.set_exit_codes(training_exit_codes());
   }
-  WideCommand(const WideCommand&) = delete;  // a flag writes into it
-  WideCommand& operator=(const WideCommand&) = delete;
-
   [[nodiscard]] int run(const std::stop_token& stop) const {
     std::optional<CheckpointLock> lock;
     if (make_.given()) return make(read_settings({}, lock), stop);
@@ -274,13 +253,7 @@ class WideCommand {
     if (make_.given() && data_.given()) {
       throw UsageError("--make writes a data set and --data reads one: give one of them");
     }
-    const bool epochs = settings.epochs.source != "default";
-    if (epochs && !data_.given()) {
-      throw UsageError("--epochs needs --data: generated batches have no epochs, use --batches");
-    }
-    if (epochs && settings.train.batches.source != "default") {
-      throw UsageError("--epochs and --batches both set the length of training: give one of them");
-    }
+    require_epochs_of_data(settings.epochs, settings.train.batches, data_.given());
     for (const auto* generated : {&settings.nnz, &settings.test_batches}) {
       if (data_.given() && generated->source != "default") {
         throw UsageError(generated->source + " is of generated rows: --data has its own");
@@ -322,16 +295,15 @@ class WideCommand {
   TextFlag make_;
   TextFlag rows_;
   WideFlags flags_;
-  OutputFlag json_;
+  JsonFlag json_;
 };
 
 }  // namespace
 
 Command add_wide_command(CommandLine& program) {
-  CommandLine& line = program.add_command(
-      "wide", "train a network with sparse inputs and many outputs: 359 million parameters");
-  const auto command = std::make_shared<WideCommand>(line);
-  return {line, [command](const std::stop_token& stop) { return command->run(stop); }};
+  return add_command<WideCommand>(
+      program, "wide",
+      "train a network with sparse inputs and many outputs: 359 million parameters");
 }
 
 }  // namespace weir

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "allocator/base/error.hpp"
 #include "allocator/pool_options.hpp"
 
 namespace weir {
@@ -53,9 +54,8 @@ void add_budget_flags(TrainFlags& flags, const std::string& default_budget) {
       "--budget", [](S & s) -> auto& { return s.pool.budget; }, parse_budget,
       Value("BYTES|PERCENT"),
       with_default("how much of the device's memory may be used", default_budget), "WEIR_BUDGET");
-  flags.add(
-      "--device-memory", [](S & s) -> auto& { return s.device_memory; }, parse_device_memory,
-      Value("BYTES"), "the device's memory (default: half of the machine's, all of a GPU's)");
+  flags.add("--device-memory", &S::device_memory, parse_device_memory, Value("BYTES"),
+            "the device's memory (default: half of the machine's, all of a GPU's)");
   flags.add(
       "--run-ahead", [](S & s) -> auto& { return s.policy.run_ahead; }, parse_run_ahead,
       Value("auto|N|TIME|off"),
@@ -90,25 +90,20 @@ void add_pool_flags(TrainFlags& flags) {
 }
 
 void add_batch_size_flag(TrainFlags& flags, const std::string& default_size) {
-  flags.add(
-      "--batch-size", [](TrainSettings & s) -> auto& { return s.batch_size; }, parse_count,
-      Value("N"), with_default("rows of a batch", default_size));
+  flags.add("--batch-size", &TrainSettings::batch_size, parse_count, Value("N"),
+            with_default("rows of a batch", default_size));
 }
 
 void add_training_flags(TrainFlags& flags, const TrainingDefaults& defaults) {
   using S = TrainSettings;
-  flags.add(
-      "--batches", [](S & s) -> auto& { return s.batches; }, parse_count, Value("N"),
-      with_default("batches to train on", defaults.batches));
-  flags.add(
-      "--lr", [](S & s) -> auto& { return s.learning_rate; }, parse_rate, Value("NUMBER"),
-      with_default("learning rate", defaults.rate));
-  flags.add(
-      "--momentum", [](S & s) -> auto& { return s.momentum; }, parse_momentum, Value("NUMBER"),
-      with_default("momentum, from 0, which is plain SGD, to below 1", defaults.momentum));
-  flags.add(
-      "--seed", [](S & s) -> auto& { return s.seed; }, parse_seed, Value("N"),
-      with_default("seed of the weights and the data", "1"));
+  flags.add("--batches", &S::batches, parse_count, Value("N"),
+            with_default("batches to train on", defaults.batches));
+  flags.add("--lr", &S::learning_rate, parse_rate, Value("NUMBER"),
+            with_default("learning rate", defaults.rate));
+  flags.add("--momentum", &S::momentum, parse_momentum, Value("NUMBER"),
+            with_default("momentum, from 0, which is plain SGD, to below 1", defaults.momentum));
+  flags.add("--seed", &S::seed, parse_seed, Value("N"),
+            with_default("seed of the weights and the data", "1"));
 }
 
 void add_timeline_flags(TrainFlags& flags) {
@@ -126,23 +121,31 @@ void add_timeline_flags(TrainFlags& flags) {
 void add_model_flags(TrainFlags& flags, const std::string& default_inputs,
                      const std::string& default_ring) {
   using S = TrainSettings;
+  flags.add("--width-factor", &S::width_factor, parse_width_factor, Value("N"),
+            with_default("multiplies the widths of the hidden layers", "1"));
   flags.add(
-      "--width-factor", [](S & s) -> auto& { return s.width_factor; }, parse_width_factor,
-      Value("N"), with_default("multiplies the widths of the hidden layers", "1"));
-  flags.add(
-      "--inputs", [](S & s) -> auto& { return s.inputs; }, parse_name<InputKind>,
-      Value::one_of(names_to(InputKind::kDrawn)),
+      "--inputs", &S::inputs, parse_name<InputKind>, Value::one_of(names_to(InputKind::kDrawn)),
       with_default("generated batches: host, made on the way and copied; ring, made beforehand and "
                    "copied in turn; drawn, by the device",
                    default_inputs));
-  flags.add(
-      "--ring", [](S & s) -> auto& { return s.ring; }, parse_count, Value("N"),
-      with_default("batches that --inputs ring makes beforehand", default_ring));
+  flags.add("--ring", &S::ring, parse_count, Value("N"),
+            with_default("batches that --inputs ring makes beforehand", default_ring));
 }
 
-std::vector<ExitCode> training_exit_codes() {
+void require_epochs_of_data(const Setting<std::uint64_t>& epochs,
+                            const Setting<std::uint64_t>& batches, bool has_data) {
+  if (epochs.source == "default") return;
+  if (!has_data) {
+    throw UsageError("--epochs needs --data: generated batches have no epochs, use --batches");
+  }
+  if (batches.source != "default") {
+    throw UsageError("--epochs and --batches both set the length of training: give one of them");
+  }
+}
+
+std::vector<ExitCode> training_exit_codes(const std::string& failed) {
   return {{"0", "finished"},
-          {"1", "training diverged, or the program or the machine failed"},
+          {"1", failed},
           {"2", "bad input"},
           {"3", "out of memory"},
           {"130", "interrupted, and the figures so far are printed"}};

@@ -50,6 +50,14 @@ class OutputFlag {
   TextFlag flag_;
 };
 
+/// --json.
+class JsonFlag : public OutputFlag {
+ public:
+  explicit JsonFlag(CommandLine& line)
+      : OutputFlag(line, "--json",
+                   "write the figures to FILE; - is standard output, without the table") {}
+};
+
 /// --device: parsed before the other settings, since some depend on it.
 class DeviceFlag {
  public:
@@ -72,8 +80,9 @@ class Flags {
  public:
   explicit Flags(CommandLine& line) : line_(&line) {}
 
-  /// `find(settings)` returns the flag's setting; `parse(name, text)` returns its value or throws
-  /// UsageError. `variable` is the environment variable that it overrides, if any.
+  /// `find` is a member of the settings, or a function that returns the flag's setting from them;
+  /// `parse(name, text)` returns its value or throws UsageError. `variable` is the environment
+  /// variable that it overrides, if any.
   template <typename Find, typename Parse>
   void add(const char* name, Find find, Parse parse, const Value& value, const std::string& help,
            const std::string& variable = {}) {
@@ -81,7 +90,8 @@ class Flags {
     flag.over(variable);
     apply_.push_back([flag, find, parse](Settings& settings) {
       if (!flag.given()) return;
-      find(settings) = {parse(flag.name(), std::string_view(flag.text())), flag.name()};
+      std::invoke(find, settings) = {parse(flag.name(), std::string_view(flag.text())),
+                                     flag.name()};
     });
   }
   void apply(Settings& settings) const {
@@ -111,8 +121,12 @@ void add_pool_flags(TrainFlags& flags);
 void add_batch_size_flag(TrainFlags& flags, const std::string& default_size);
 /// Adds flags for the amount, the rate and the seed of training.
 void add_training_flags(TrainFlags& flags, const TrainingDefaults& defaults);
-/// Returns the exit codes of a command that trains or predicts.
-[[nodiscard]] std::vector<ExitCode> training_exit_codes();
+/// Returns the exit codes of a command that trains or predicts. `failed` says what 1 means.
+[[nodiscard]] std::vector<ExitCode> training_exit_codes(
+    const std::string& failed = "training diverged, or the program or the machine failed");
+/// Refuses --epochs without a data set, or beside --batches.
+void require_epochs_of_data(const Setting<std::uint64_t>& epochs,
+                            const Setting<std::uint64_t>& batches, bool has_data);
 /// Adds flags for the timeline's file and batches.
 void add_timeline_flags(TrainFlags& flags);
 /// Adds flags for the model's width and the source of generated batches.

@@ -5,15 +5,26 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
+#include "tools/program/numbers.hpp"
+#include "tools/program/printable.hpp"
 #include "tools/program/table.hpp"
 
 namespace weir {
+
+void append_little_endian(std::string& text, std::uint32_t value) {
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    text.push_back(static_cast<char>(static_cast<std::uint8_t>(value >> shift)));
+  }
+}
+
 void refuse_contents(std::string_view option, std::string_view path, std::size_t offset,
                      std::string_view expected, std::string_view found) {
   throw UsageError(std::string(option) + ": " + std::string(path) + ": at offset " +
@@ -101,6 +112,24 @@ std::uint32_t InputFile::little_endian(std::size_t offset) const {
   std::uint32_t value = 0;
   for (std::size_t i = 4; i-- > 0;) value = value << 8U | bytes_[offset + i];
   return value;
+}
+
+void InputFile::require_magic(std::string_view magic, std::string_view what) const {
+  const std::size_t count = std::min(magic.size(), bytes_.size());
+  const std::string_view begin(reinterpret_cast<const char*>(bytes_.data()), count);
+  if (magic.starts_with(begin)) return;
+  refuse_at(0, printable(magic, true) + " (" + std::string(what) + ")",
+            "'" + printable(begin, true) + "'");
+}
+
+void InputFile::require_checksum(std::size_t offset, std::uint32_t checksum,
+                                 std::string_view what) const {
+  std::array<std::byte, sizeof checksum> bytes{};
+  read_at(offset, bytes);
+  const auto found = std::bit_cast<std::uint32_t>(bytes);
+  if (found == checksum) return;
+  refuse_at(offset, "the checksum " + format_hex(checksum, 8) + " of " + std::string(what),
+            format_hex(found, 8) + " (the file is damaged)");
 }
 
 void InputFile::refuse_at(std::size_t offset, std::string_view expected,

@@ -39,6 +39,10 @@ class InputFile {
   [[nodiscard]] std::uint32_t big_endian(std::size_t offset) const;
   [[nodiscard]] std::uint32_t little_endian(std::size_t offset) const;
 
+  /// Refuses a file that does not begin with `magic`, of the kind that `what` names.
+  void require_magic(std::string_view magic, std::string_view what) const;
+  /// Refuses a file whose four bytes at `offset` are not this checksum of `what`.
+  void require_checksum(std::size_t offset, std::uint32_t checksum, std::string_view what) const;
   /// Refuses a file that is not exactly `size` bytes long. `what` names what the size is of.
   void require_size(std::size_t size, std::string_view what) const;
   void require_at_least(std::size_t size, std::string_view what) const;
@@ -57,6 +61,9 @@ class InputFile {
   std::size_t size_ = 0;
   std::vector<std::uint8_t> bytes_;
 };
+
+/// Appends four bytes, the lowest first.
+void append_little_endian(std::string& text, std::uint32_t value);
 
 /// Throws that message for contents found wrong later.
 [[noreturn]] void refuse_contents(std::string_view option, std::string_view path,

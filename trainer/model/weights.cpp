@@ -1,12 +1,10 @@
 #include "trainer/model/weights.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstdio>
 
 #include "allocator/base/error.hpp"
-#include "tools/program/numbers.hpp"
+#include "trainer/data/checksum.hpp"
 #include "trainer/data/input_file.hpp"
 
 namespace weir {
@@ -23,22 +21,10 @@ constexpr std::uint32_t kMostWidths = 64;
 constexpr std::uint32_t kMostWidth = 1U << 24U;
 static_assert(kWidthsOffset + std::size_t{4} * kMostWidths <= InputFile::kHeader);
 
-constexpr std::array<std::uint32_t, 256> make_crc_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < table.size(); ++i) {
-    std::uint32_t value = i;
-    for (int bit = 0; bit < 8; ++bit) {
-      value = (value & 1U) != 0 ? 0xEDB88320U ^ (value >> 1U) : value >> 1U;
-    }
-    table[i] = value;
-  }
-  return table;
-}
-
-void append(std::string& text, std::uint32_t value) {
-  for (unsigned shift = 0; shift < 32; shift += 8) {
-    text.push_back(static_cast<char>(static_cast<std::uint8_t>(value >> shift)));
-  }
+std::uint32_t checksum_of(std::span<const std::byte> bytes) {
+  Checksum checksum;
+  checksum.add(bytes);
+  return checksum.value();
 }
 
 /// Elements of each parameter: W_0, b_0, W_1, …
@@ -49,25 +35,6 @@ std::vector<std::size_t> parameter_sizes(std::span<const std::size_t> widths) {
     sizes.push_back(widths[l + 1]);
   }
   return sizes;
-}
-
-std::string hex(std::span<const std::uint8_t> bytes) {
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    std::array<char, 8> pair{};
-    std::snprintf(pair.data(), pair.size(), "%02x", unsigned{byte});
-    text += (text.empty() ? "" : " ") + std::string(pair.data());
-  }
-  return text;
-}
-
-void require_magic(const InputFile& file) {
-  const std::span<const std::uint8_t> start =
-      std::span(file.bytes()).first(std::min(kMagic.size(), file.size()));
-  const bool same = std::equal(start.begin(), start.end(), kMagic.begin(),
-                               [](auto a, char b) { return a == static_cast<std::uint8_t>(b); });
-  if (!same) file.refuse_at(0, "WEIRMLP and a line feed (a weights file)", hex(start));
-  file.require_at_least(kWidthsOffset, "the header of a weights file");
 }
 
 std::vector<std::size_t> read_widths(const InputFile& file) {
@@ -94,30 +61,7 @@ std::vector<std::size_t> read_widths(const InputFile& file) {
   return widths;
 }
 
-void require_checksum(const InputFile& file) {
-  const std::size_t offset = file.size() - kChecksumSize;
-  const std::uint32_t expected = crc32(std::span(file.bytes()).first(offset));
-  const std::uint32_t found = file.little_endian(offset);
-  if (found == expected) return;
-  file.refuse_at(offset, "the checksum " + format_hex(expected, 8) + " of what is before it",
-                 format_hex(found, 8) + " (the file is damaged)");
-}
-
 }  // namespace
-
-std::uint32_t crc32(std::span<const std::uint8_t> bytes) noexcept {
-  static constexpr std::array<std::uint32_t, 256> kTable = make_crc_table();
-  std::uint32_t crc = 0xFFFFFFFFU;
-  for (const std::uint8_t byte : bytes) crc = kTable[(crc ^ byte) & 0xFFU] ^ (crc >> 8U);
-  return ~crc;
-}
-
-std::string format_widths(std::span<const std::size_t> widths) {
-  std::string text;
-  for (const std::size_t width : widths)
-    text += (text.empty() ? "" : " -> ") + std::to_string(width);
-  return text;
-}
 
 std::string encode_weights(const SavedWeights& weights) {
   const std::vector<std::size_t> sizes = parameter_sizes(weights.widths);
@@ -129,27 +73,30 @@ std::string encode_weights(const SavedWeights& weights) {
                      format_widths(weights.widths));
   }
   std::string text(kMagic);
-  append(text, kFormatVersion);
-  append(text, static_cast<std::uint32_t>(weights.widths.size()));
-  for (const std::size_t width : weights.widths) append(text, static_cast<std::uint32_t>(width));
+  append_little_endian(text, kFormatVersion);
+  append_little_endian(text, static_cast<std::uint32_t>(weights.widths.size()));
+  for (const std::size_t width : weights.widths)
+    append_little_endian(text, static_cast<std::uint32_t>(width));
   for (const std::vector<float>& values : weights.parameters) {
-    for (const float value : values) append(text, std::bit_cast<std::uint32_t>(value));
+    for (const float value : values)
+      append_little_endian(text, std::bit_cast<std::uint32_t>(value));
   }
-  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  append(text, crc32(bytes));
+  append_little_endian(text, checksum_of(std::as_bytes(std::span(text))));
   return text;
 }
 
 SavedWeights read_weights(const std::string& option, const std::string& path) {
   InputFile file(option, path);
-  require_magic(file);
+  file.require_magic(kMagic, "a weights file");
+  file.require_at_least(kWidthsOffset, "the header of a weights file");
   SavedWeights weights{.widths = read_widths(file), .parameters = {}};
   std::size_t offset = kWidthsOffset + 4 * weights.widths.size();
   std::size_t end = offset + kChecksumSize;
   for (const std::size_t size : parameter_sizes(weights.widths)) end += size * sizeof(float);
   file.require_size(end, "the weights of " + format_widths(weights.widths));
   file.load();
-  require_checksum(file);
+  const auto contents = std::span(file.bytes()).first(file.size() - kChecksumSize);
+  file.require_checksum(contents.size(), checksum_of(std::as_bytes(contents)), "what is before it");
   for (const std::size_t size : parameter_sizes(weights.widths)) {
     std::vector<float>& values = weights.parameters.emplace_back(size);
     for (float& value : values) {

@@ -25,10 +25,13 @@ struct SavedWeights {
 /// it is no weights file, is cut short, too long or damaged.
 [[nodiscard]] SavedWeights read_weights(const std::string& option, const std::string& path);
 
-/// CRC-32 as in gzip and PNG (polynomial 0xEDB88320, reflected).
-[[nodiscard]] std::uint32_t crc32(std::span<const std::uint8_t> bytes) noexcept;
-
 /// Returns `64 -> 256 -> 128 -> 10`.
-[[nodiscard]] std::string format_widths(std::span<const std::size_t> widths);
+[[nodiscard]] inline std::string format_widths(std::span<const std::size_t> widths) {
+  std::string text;
+  for (const std::size_t width : widths) {
+    text += (text.empty() ? "" : " -> ") + std::to_string(width);
+  }
+  return text;
+}
 
 }  // namespace weir

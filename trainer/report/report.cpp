@@ -115,18 +115,24 @@ std::string accuracy(const TrainResult& r) {
   return percent(*r.test_accuracy) + " of " + format_count(r.test_images, "test image");
 }
 
-/// The figures that a training loop without Weir has.
-json plain_json(const Comparison& comparison) {
-  if (!comparison.plain) return {{"left_out", comparison.why_no_plain}};
-  const PolicyFigures& f = *comparison.plain;
+/// The figures that every line of a comparison has that ran.
+json speeds_json(const PolicyFigures& f) {
   json j{{"policy", f.name}, {"runs", f.runs}};
   if (f.runs == 0) return j;
-  const TrainResult& r = f.last;
   j["batches_per_second"] = f.batches_per_second;
   j["ratio_to_reference"] = f.ratio;
   j["ratio_low"] = f.ratio_low;
   j["ratio_high"] = f.ratio_high;
   j["host_us"] = 1e6 * f.host_seconds;
+  return j;
+}
+
+/// The figures that a training loop without Weir has.
+json plain_json(const Comparison& comparison) {
+  if (!comparison.plain) return {{"left_out", comparison.why_no_plain}};
+  json j = speeds_json(*comparison.plain);
+  if (comparison.plain->runs == 0) return j;
+  const TrainResult& r = comparison.plain->last;
   j["last_run"] = {{"outcome", describe_outcome(r)},
                    {"seconds", r.seconds},
                    {"batches", r.batches},
@@ -138,14 +144,9 @@ json plain_json(const Comparison& comparison) {
 }
 
 json figures_json(const PolicyFigures& f) {
-  json j{{"policy", f.name}, {"runs", f.runs}};
+  json j = speeds_json(f);
   if (f.runs != 0) {
-    j["batches_per_second"] = f.batches_per_second;
-    j["ratio_to_reference"] = f.ratio;
-    j["ratio_low"] = f.ratio_low;
-    j["ratio_high"] = f.ratio_high;
     j["idle_share"] = f.idle_share;
-    j["host_us"] = 1e6 * f.host_seconds;
     j["last_run"] = result_json(f.last);
   }
   if (f.to_plain) {
@@ -156,20 +157,29 @@ json figures_json(const PolicyFigures& f) {
   return j;
 }
 
+/// Adds what a run took.
+void add_memory(std::vector<Fact>& rows, const TrainResult& r) {
+  rows.insert(rows.end(),
+              {Fact{"device idle", percent(r.idle_share)},
+               {"peak reserved", format_bytes(r.pool.reserved.peak)},
+               {"peak held", format_bytes(r.pool.held.peak)},
+               {"host staging", format_bytes(r.staging)},
+               {"most in flight", format_count(r.admission.most_submitted, "batch", "es")}});
+}
+
+double images_per_second(const TrainResult& r) {
+  return r.seconds > 0 ? static_cast<double>(r.test_images) / r.seconds : 0;
+}
+
 }  // namespace
 
 std::string format_run(const TrainSettings& settings, const TrainResult& result) {
-  std::vector<Fact> rows{
-      {"policy", std::string(to_string(settings.policy.policy.value))},
-      {"result", describe_outcome(result)},
-      {"batches", std::to_string(result.batches)},
-      {"batches/s", format_number(result.batches_per_second(), 2)},
-      {"host per batch", format_number(1e6 * result.host_seconds, 1) + " us"},
-      {"device idle", percent(result.idle_share)},
-      {"peak reserved", format_bytes(result.pool.reserved.peak)},
-      {"peak held", format_bytes(result.pool.held.peak)},
-      {"host staging", format_bytes(result.staging)},
-      {"most in flight", format_count(result.admission.most_submitted, "batch", "es")}};
+  std::vector<Fact> rows{{"policy", std::string(to_string(settings.policy.policy.value))},
+                         {"result", describe_outcome(result)},
+                         {"batches", std::to_string(result.batches)},
+                         {"batches/s", format_number(result.batches_per_second(), 2)},
+                         {"host per batch", format_number(1e6 * result.host_seconds, 1) + " us"}};
+  add_memory(rows, result);
   if (result.static_memory) {
     rows.push_back({"static memory", static_memory(*result.static_memory)});
   }
@@ -189,18 +199,11 @@ std::string run_json(const TrainSettings& settings, const TrainResult& result) {
 }
 
 std::string format_predict(const PredictSettings& settings, const TrainResult& result) {
-  const double speed =
-      result.seconds > 0 ? static_cast<double>(result.test_images) / result.seconds : 0;
-  std::vector<Fact> rows{
-      {"policy", std::string(to_string(settings.train.policy.policy.value))},
-      {"result", describe_outcome(result)},
-      {"images", std::to_string(result.test_images)},
-      {"images/s", format_number(speed, 0)},
-      {"device idle", percent(result.idle_share)},
-      {"peak reserved", format_bytes(result.pool.reserved.peak)},
-      {"peak held", format_bytes(result.pool.held.peak)},
-      {"host staging", format_bytes(result.staging)},
-      {"most in flight", format_count(result.admission.most_submitted, "batch", "es")}};
+  std::vector<Fact> rows{{"policy", std::string(to_string(settings.train.policy.policy.value))},
+                         {"result", describe_outcome(result)},
+                         {"images", std::to_string(result.test_images)},
+                         {"images/s", format_number(images_per_second(result), 0)}};
+  add_memory(rows, result);
   run_figures::add_throttling(rows, settings.train.policy, result);
   rows.push_back({"test accuracy", accuracy(result)});
   return format_facts(rows) + wrapped(run_figures::kLegend, 2);
@@ -208,8 +211,7 @@ std::string format_predict(const PredictSettings& settings, const TrainResult& r
 
 std::string predict_json(const PredictSettings& settings, const TrainResult& result) {
   json figures = memory_json(result);
-  figures["images_per_second"] =
-      result.seconds > 0 ? static_cast<double>(result.test_images) / result.seconds : 0;
+  figures["images_per_second"] = images_per_second(result);
   const json j{{"weir", kVersion},
                {"settings", settings_json(settings.lines())},
                {"policy", std::string(to_string(settings.train.policy.policy.value))},

@@ -248,16 +248,14 @@ json placement_json(const WideSettings& settings, const PlacementFigures& p, dou
 }
 
 json checkpoints_json(const CheckpointStatistics& c) {
-  const auto seconds = [](std::chrono::nanoseconds time) {
-    return std::chrono::duration<double>(time).count();
-  };
+  using run_figures::seconds_of;
   return {{"written", c.written},
           {"skipped", c.skipped},
           {"failed", c.failed},
           {"held", c.held},
           {"last_batch", c.last ? json(*c.last) : json()},
-          {"delay_seconds", seconds(c.delay)},
-          {"most_delay_seconds", seconds(c.most_delay)}};
+          {"delay_seconds", seconds_of(c.delay)},
+          {"most_delay_seconds", seconds_of(c.most_delay)}};
 }
 
 std::string test_hits(const TrainResult& run) {

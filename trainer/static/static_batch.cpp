@@ -3,9 +3,21 @@
 #include <algorithm>
 
 #include "allocator/base/error.hpp"
+#include "scheduler/device/device_kind.hpp"
 #include "trainer/static/batch_plan.hpp"
 
 namespace weir {
+
+std::shared_ptr<BatchGraphs> make_batch_graphs(const Device& device) {
+  const DeviceId id = parse_device_id(device.name());
+  switch (id.kind) {  // the compiler asks for every kind
+    case DeviceKind::kCpu:
+      return nullptr;
+    case DeviceKind::kCuda:
+      return make_cuda_graphs(id.ordinal);
+  }
+  throw UsageError("a device of an unknown kind has no graphs");
+}
 
 StaticBatch::Collecting::Collecting(StaticBatch& batch) : batch_(batch) {
   if (batch_.collecting_) throw UsageError("a static batch inside a static batch");

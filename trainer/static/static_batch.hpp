@@ -18,7 +18,7 @@
 #include "scheduler/tensor.hpp"
 #include "trainer/model/submitter.hpp"
 #include "trainer/static/batch_graphs.hpp"
-#include "trainer/static/batch_list.hpp"
+#include "trainer/static/batch_plan.hpp"
 
 namespace weir {
 

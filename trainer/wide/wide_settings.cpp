@@ -13,7 +13,7 @@
 #include "trainer/checkpoint/checkpoint_reader.hpp"
 #include "trainer/data/batches.hpp"
 #include "trainer/model/weights.hpp"
-#include "trainer/wide/wide_checkpoint.hpp"
+#include "trainer/wide/wide_agreement.hpp"
 
 namespace weir {
 namespace {

@@ -17,7 +17,6 @@
 #include "trainer/wide/pace.hpp"
 #include "trainer/wide/placement.hpp"
 #include "trainer/wide/wide_agreement.hpp"
-#include "trainer/wide/wide_checkpoint.hpp"
 #include "trainer/wide/wide_feed.hpp"
 
 namespace weir {

@@ -12,10 +12,33 @@
 #include "support/file_size_limit.hpp"
 #include "support/log_capture.hpp"
 #include "support/message_of.hpp"
+#include "support/print.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
 namespace {
+
+TEST(CheckpointSchedule, OneIsDueForTheFirstOfItsReasonsIfABatchIsNew) {
+  using std::chrono::minutes;
+  using std::chrono::seconds;
+  const CheckpointSchedule by_batches{.batches = 3};
+  const CheckpointSchedule by_time{.time = minutes(2)};
+  const CheckpointSchedule by_both{.batches = 3, .time = minutes(2)};
+  EXPECT_FALSE(due({}, 1'000'000, minutes(1'000'000)));
+  for (const CheckpointSchedule& schedule : {by_batches, by_both}) {
+    EXPECT_FALSE(due(schedule, 2, seconds(119)));
+    EXPECT_TRUE(due(schedule, 3, seconds(0)));
+    EXPECT_TRUE(due(schedule, 4, seconds(0)));
+  }
+  for (const CheckpointSchedule& schedule : {by_time, by_both}) {
+    EXPECT_FALSE(due(schedule, 1, seconds(119)));
+    EXPECT_TRUE(due(schedule, 1, seconds(120)));
+    EXPECT_FALSE(due(schedule, 0, minutes(1000))) << "nothing is new";
+  }
+  EXPECT_FALSE(due(by_batches, 2, minutes(1000)));
+  EXPECT_FALSE(due(by_time, 1000, seconds(119)));
+}
 
 class CheckpointerTest : public ::testing::Test {
  protected:
@@ -134,8 +157,7 @@ TEST_F(CheckpointerTest, AFullDiskKeepsTheOldFileAndTheTraining) {
     ASSERT_EQ(log.containing("").size(), 1U);
     const std::string line = log.containing("")[0];
     EXPECT_TRUE(line.starts_with("no checkpoint of batch 2: --checkpoint='" + path)) << line;
-    EXPECT_NE(line.find("(File too large); the file keeps that of batch 1"), std::string::npos)
-        << line;
+    expect_parts(line, {"(File too large); the file keeps that of batch 1"});
   }
   EXPECT_EQ(checkpointer.statistics().failed, 1U);
   EXPECT_EQ(batch_in(path), 1U);
@@ -240,6 +262,154 @@ TEST_F(CheckpointerTest, AStateThatCannotBeInAHeaderIsRefusedAtOnce) {
   };
   EXPECT_THROW(checkpointer.after_batch(1, twice), UsageError);
   EXPECT_THROW((void)checkpointer.finish(1, twice), UsageError);
+}
+
+// A run that resumes has the tensors of the run that was stopped, bit for bit, or does not begin.
+
+class ResumeTest : public CheckpointerTest {
+ protected:
+  /// Trains so many batches and writes a checkpoint of the last.
+  void save(std::size_t elements, int batches) {
+    Rig rig;
+    CountingRun run(rig, {elements, 5});
+    for (int i = 0; i < batches; ++i) run.batch();
+    Checkpointer checkpointer(rig.scheduler(), options(0));
+    EXPECT_TRUE(finish(run, checkpointer));
+  }
+};
+
+TEST_F(ResumeTest, FillsTheTensorsOfTheRun) {
+  save(kChunkElements + 3, 4);
+  Rig rig;
+  rig.backend.stages_copies = true;  // as a GPU's
+  const CountingRun run(rig, {kChunkElements + 3, 5});
+  const CheckpointReader file("--resume", path);
+  resume(file, rig.scheduler(), run.state());
+  EXPECT_EQ(file.number("batch"), 4U);
+  for (const NamedTensor& named : run.tensors()) {
+    const std::vector<float> elements = rig->read(named.tensor);
+    EXPECT_EQ(std::ranges::count(elements, 4.0F), std::ssize(elements));
+  }
+  expect_idle(rig);
+}
+
+TEST_F(ResumeTest, FillsTensorsThatNothingHasWritten) {
+  save(10, 2);
+  Rig rig;
+  const CheckpointState run{.settings = {{"run", "counting"}},
+                            .position = {},
+                            .tensors = {{"t0", rig->empty({10})}, {"t1", rig->empty({5})}}};
+  resume(CheckpointReader("--resume", path), rig.scheduler(), run);
+  EXPECT_EQ(rig->read(run.tensors[0].tensor), std::vector<float>(10, 2));
+  EXPECT_EQ(rig->read(run.tensors[1].tensor), std::vector<float>(5, 2));
+}
+
+TEST_F(ResumeTest, AnotherNetworksFileChangesNothing) {
+  save(10, 2);
+  Rig rig;
+  const CountingRun run(rig, {11, 5});
+  const CheckpointReader file("--resume", path);
+  const std::string message =
+      message_of<UsageError>([&] { resume(file, rig.scheduler(), run.state()); });
+  EXPECT_TRUE(message.ends_with("expected tensor t0=11 as in this run, found tensor t0=10"))
+      << message;
+  EXPECT_EQ(rig->read(run.tensors()[0].tensor), std::vector<float>(11, 0));
+}
+
+TEST_F(ResumeTest, ADamagedSectionIsRefusedAndTheFileStays) {
+  save(10, 2);
+  std::string bytes = read_file(path);
+  bytes[bytes.size() - 6] ^= 1;
+  write_file(path, bytes);
+  Rig rig;
+  const CountingRun run(rig, {10, 5});
+  const CheckpointReader file("--resume", path);
+  const std::string message =
+      message_of<UsageError>([&] { resume(file, rig.scheduler(), run.state()); });
+  EXPECT_NE(message.find("at offset " + std::to_string(bytes.size() - 4)), std::string::npos);
+  EXPECT_NE(message.find("tensor t1"), std::string::npos) << message;
+  EXPECT_EQ(read_file(path), bytes);
+}
+
+// How much of a model is copied beside a training, and that the training never fails for it.
+
+constexpr std::size_t kBetweenSize = CountingRun::kBetween.count / sizeof(float);
+
+TEST(Snapshot, WithRoomEverythingIsCopiedAndStaysAsItIs) {
+  Rig rig;
+  CountingRun run(rig, {kBetweenSize, 3});
+  run.warm_up();
+  const Snapshot snapshot = take_snapshot(rig.scheduler(), run.tensors(), "train");
+  EXPECT_EQ(snapshot.held, 0U);
+  run.batch();
+  for (const Tensor& tensor : snapshot.tensors) EXPECT_EQ(rig->read(tensor).back(), 2);
+  EXPECT_EQ(rig->read(run.tensors()[0].tensor).back(), 3);
+}
+
+TEST(Snapshot, IsOfTheBatchBeforeItThoughTheDeviceIsLate) {
+  Rig rig({.run_ahead = {.batches = std::nullopt}});
+  CountingRun run(rig, {3, 4});
+  run.warm_up();
+  Gate& batches = rig.hold(StreamRole::kCompute);
+  run.batch();
+  Gate& copies = rig.hold(StreamRole::kCompute2);
+  const Snapshot snapshot = take_snapshot(rig.scheduler(), run.tensors(), "train");
+  EXPECT_EQ(snapshot.held, 0U);
+  run.batch();
+  batches.open();
+  give_others_a_chance();
+  copies.open();
+  for (const Tensor& tensor : snapshot.tensors) {
+    EXPECT_EQ(rig->read(tensor), std::vector<float>(tensor.shape().elements(), 3));
+  }
+}
+
+TEST(Snapshot, BeforeTheFirstBatchHasShownWhatItNeedsNothingIsCopied) {
+  Rig rig;
+  CountingRun run(rig, {3, 4});
+  const Snapshot snapshot = take_snapshot(rig.scheduler(), run.tensors(), "train");
+  EXPECT_EQ(snapshot.held, 2U);
+  EXPECT_EQ(snapshot.tensors.size(), 2U);
+}
+
+// From a budget that just runs the training to one with room for all copies.
+TEST(Snapshot, TheTrainingBesideItNeverFailsWhateverTheBudget) {
+  std::size_t least = 9;
+  for (const Policy policy : kAllPolicies) {
+    std::size_t before = 9;
+    for (std::uint64_t times = 6; times <= 12; ++times) {
+      SCOPED_TRACE(times);
+      Rig rig({.budget = CountingRun::kBetween * times, .policy = policy});
+      CountingRun run(rig, {kBetweenSize, kBetweenSize, kBetweenSize, kBetweenSize});
+      run.warm_up();
+      const Snapshot snapshot = take_snapshot(rig.scheduler(), run.tensors(), "train");
+      EXPECT_LE(snapshot.held, before) << "with more room";
+      before = snapshot.held;
+      const std::uint64_t then = run.done();
+      for (int i = 0; i < 5; ++i) EXPECT_NO_THROW(run.batch());
+      for (std::size_t i = snapshot.held; i < 4; ++i) {
+        EXPECT_EQ(rig->read(snapshot.tensors[i]).front(), static_cast<float>(then));
+      }
+      EXPECT_NO_THROW(rig->wait_all());
+      if (times == 6) {
+        EXPECT_EQ(snapshot.held, 4U) << "two batches need the rest";
+      }
+    }
+    least = std::min(least, before);
+  }
+  EXPECT_EQ(least, 0U);
+}
+
+TEST(Snapshot, WithoutRoomForAllTheLastTensorsAreCopied) {
+  Rig rig({.budget = CountingRun::kBetween * 8});
+  CountingRun run(rig, {kBetweenSize, kBetweenSize, kBetweenSize, kBetweenSize});
+  run.warm_up();
+  const Snapshot snapshot = take_snapshot(rig.scheduler(), run.tensors(), "train");
+  EXPECT_EQ(snapshot.held, 2U);
+  run.batch();
+  EXPECT_EQ(rig->read(snapshot.tensors[1]).front(), 3) << "the run's own";
+  EXPECT_EQ(rig->read(snapshot.tensors[2]).front(), 2);
+  EXPECT_EQ(rig->read(snapshot.tensors[3]).front(), 2);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "support/child_process.hpp"
 #include "support/joined_lines.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
@@ -21,16 +22,13 @@ TEST(CliDispatch, PrintsItsTablesAndWritesTheSameFigures) {
   const TemporaryDirectory directory;
   std::vector<std::string> arguments = kShort;
   arguments.push_back(directory.file("figures.json"));
-  const Finished end = run_weir_train(arguments);
-  EXPECT_EQ(end.exit_code, 0) << end.err;
+  const Finished end = succeeded(run_weir_train(arguments));
   EXPECT_EQ(joined_lines(end.err, 2),
             "settings: device=cpu (--device), operations=20 (--operations), rounds=2 (--rounds), "
             "elements-large=1000 (--elements-large), elements-small=2 (--elements-small), "
             "frontend=1 (--frontend), matrix=16 (--matrix)\n");
-  for (const char* part : {"n = 20 operations", "\n1000 elements", "\n2 elements, a frontend of",
-                           "\n16 x 16 matrix product"}) {
-    EXPECT_NE(end.out.find(part), std::string::npos) << end.out;
-  }
+  expect_parts(end.out, {"n = 20 operations", "\n1000 elements", "\n2 elements, a frontend of",
+                         "\n16 x 16 matrix product"});
   const auto j = nlohmann::json::parse(read_file(directory.file("figures.json")));
   ASSERT_EQ(j["cases"].size(), 3U);
   for (const auto& c : j["cases"]) EXPECT_EQ(c["rounds"], 2);

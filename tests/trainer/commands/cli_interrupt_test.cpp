@@ -8,6 +8,7 @@
 
 #include "support/child_process.hpp"
 #include "tools/program/table.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
@@ -49,9 +50,7 @@ TEST(CliInterrupt, EndsACompareWithTheTableSoFar) {
   child.send(SIGINT);
   const Finished end = child.wait();
   EXPECT_EQ(end.exit_code, kInterrupted) << "signal " << end.signal;
-  for (const char* part : {"\nreference", "\nthrottled", "interrupted: these are the figures"}) {
-    EXPECT_NE(end.out.find(part), std::string::npos) << end.out;
-  }
+  expect_parts(end.out, {"\nreference", "\nthrottled", "interrupted: these are the figures"});
   EXPECT_EQ(nlohmann::json::parse(read_file(json))["interrupted"], true);
 }
 

@@ -5,6 +5,7 @@
 
 #include "support/child_process.hpp"
 #include "support/joined_lines.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
@@ -25,8 +26,7 @@ TEST_F(CliWithoutDriver, RefusesAGpuInOneLine) {
 }
 
 TEST_F(CliWithoutDriver, TakesTheCpuWhereItMayChooseAndSaysWhy) {
-  const Finished child = run("auto");
-  EXPECT_EQ(child.exit_code, 0) << child.err;
+  const Finished child = succeeded(run("auto"));
   EXPECT_NE(joined_lines(child.err, 2)
                 .find("device=cpu (--device: no GPU answers: there is no NVIDIA driver"),
             std::string::npos)

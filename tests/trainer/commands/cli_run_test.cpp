@@ -14,6 +14,7 @@
 #include "support/sanitized.hpp"
 #include "support/table_checks.hpp"
 #include "tools/program/table.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/jobs.hpp"
 #include "trainer/temporary_directory.hpp"
 
@@ -52,8 +53,7 @@ void expect_settings(const Finished& child, const std::string& part) {
 }
 
 TEST(Cli, TableGoesToStandardOutputAndTheSettingsToStandardError) {
-  const Finished child = run_weir_train(kShortRun);
-  EXPECT_EQ(child.exit_code, 0);
+  const Finished child = succeeded(run_weir_train(kShortRun));
   EXPECT_EQ(printed(child.out, "result"), "finished");
   EXPECT_EQ(printed(child.out, "batches"), "3");
   EXPECT_TRUE(child.err.starts_with("settings: ")) << child.err;
@@ -119,8 +119,7 @@ TEST(Cli, GeneratedBatchesComeFromWhereTheFlagsSay) {
 TEST(Cli, JsonHasTheFiguresThatArePrinted) {
   const TemporaryDirectory directory;
   const std::string json = directory.file("figures.json");
-  const Finished child = run_weir_train(short_run_with({"--json", json}));
-  EXPECT_EQ(child.exit_code, 0) << child.err;
+  const Finished child = succeeded(run_weir_train(short_run_with({"--json", json})));
   const auto whole = nlohmann::json::parse(read_file(json));
   EXPECT_EQ(whole["settings"]["batches"]["source"], "--batches");
   EXPECT_EQ(printed(child.out, "policy"), whole["policy"]);
@@ -138,26 +137,20 @@ TEST(Cli, UnboundedInATightBudgetRunsOutWithExit3AndTheReport) {
       run_weir_train({"run", "--policy", "unbounded", "--budget", kTight, "--batches", "100"});
   EXPECT_EQ(child.exit_code, 3) << child.err;
   EXPECT_TRUE(printed(child.out, "result").starts_with("out of memory in batch ")) << child.out;
-  for (const char* part : {"48 MiB", "allocated", "awaiting", "cached", "inputs"}) {
-    EXPECT_NE(child.err.find(part), std::string::npos) << part << " is missing:\n" << child.err;
-  }
-  EXPECT_NE(child.err.find("\n  what helps: --policy throttled: "), std::string::npos) << child.err;
-  EXPECT_NE(child.err.find("\n  more: docs/out-of-memory.md in the source tree\n"),
-            std::string::npos)
-      << child.err;
+  expect_parts(child.err, {"48 MiB", "allocated", "awaiting", "cached", "inputs"});
+  expect_parts(child.err, {"\n  what helps: --policy throttled: ",
+                           "\n  more: docs/out-of-memory.md in the source tree\n"});
 }
 
 TEST(Cli, CompareSmallPrintsTheTableAndWritesTheSameFigures) {
   const TemporaryDirectory directory;
   const std::string json = directory.file("figures.json");
-  const Finished child = run_weir_train({"compare", "--small", "--rounds", "1", "--batches",
-                                         WEIR_TEST_SANITIZED != 0 ? "20" : "100", "--json", json});
-  EXPECT_EQ(child.exit_code, 0) << child.err;
-  for (const char* part :
-       {"MLP 512 -> 256 -> 128 -> 1, batches of 32", "\nreference", "\nunbounded", "\nbackstop",
-        "\nthrottled", "\nbarrier", "smallest budget"}) {
-    EXPECT_NE(child.out.find(part), std::string::npos) << child.out;
-  }
+  const Finished child =
+      succeeded(run_weir_train({"compare", "--small", "--rounds", "1", "--batches",
+                                WEIR_TEST_SANITIZED != 0 ? "20" : "100", "--json", json}));
+  expect_parts(child.out,
+               {"MLP 512 -> 256 -> 128 -> 1, batches of 32", "\nreference", "\nunbounded",
+                "\nbackstop", "\nthrottled", "\nbarrier", "smallest budget"});
   const auto whole = nlohmann::json::parse(read_file(json));
   EXPECT_EQ(whole["weights_identical"], true);
   for (const auto& policy : whole["policies"]) {

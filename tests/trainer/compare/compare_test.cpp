@@ -9,6 +9,7 @@
 
 #include "support/environment.hpp"
 #include "support/sanitized.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/jobs.hpp"
 #include "trainer/model/maths.hpp"
 #include "trainer/report/report.hpp"
@@ -23,10 +24,6 @@ CompareSettings comparison_settings() {
   settings.short_batches = 3;
   settings.step = kib(128);
   return settings;
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
 }
 
 TEST(Compare, RunsEachPolicyAgainstAReferenceThatHasEnoughMemory) {
@@ -95,8 +92,7 @@ TEST(Compare, InterruptedItKeepsThePairsThatWereWhole) {
   EXPECT_TRUE(c.identical);
   EXPECT_EQ(c.policies[2].smallest_budget, std::nullopt);
   const std::string text = format_comparison(settings, c);
-  expect_contains(text, "interrupted: these are the figures so far");
-  expect_contains(text, "throttled not searched");
+  expect_parts(text, {"interrupted: these are the figures so far", "throttled not searched"});
 }
 
 TEST(Compare, InterruptedBeforeAnyReferenceItClaimsNoBudget) {
@@ -106,11 +102,9 @@ TEST(Compare, InterruptedBeforeAnyReferenceItClaimsNoBudget) {
   EXPECT_EQ(c.reference.runs, 0U);
   EXPECT_EQ(c.policies[0].smallest_budget, std::nullopt);
   const std::string text = format_comparison(comparison_settings(), c);
-  expect_contains(text, "not run");
-  expect_contains(text, "smallest budgets: not searched\n");
-  expect_contains(text, "\npolicy     peak MiB  result\n");  // no speed and no range
-  expect_contains(text, "\nthrottled         -  not run\n");
-  expect_contains(text, "fewer than two runs finished");
+  expect_parts(text, {"smallest budgets: not searched\n",
+                      "\npolicy     peak MiB  result\n",  // no speed and no range
+                      "\nthrottled         -  not run\n", "fewer than two runs finished"});
 }
 
 TEST(Compare, AReferenceThatRanOutItselfClaimsNoBudget) {
@@ -129,9 +123,9 @@ TEST(Compare, OutOfMemoryIsItsOutcomeOnlyWhenEveryPolicyRanOut) {
   Comparison c = compare(settings);
   EXPECT_EQ(c.reference.last.outcome, Outcome::kFinished);
   EXPECT_EQ(outcome_of(c), Outcome::kOutOfMemory);
-  expect_contains(format_comparison(settings, c), "throttled not found");
-  expect_contains(format_comparison(settings, c),
-                  ", 1 pair\n  with the reference (unbounded, enough memory)\n");
+  expect_parts(
+      format_comparison(settings, c),
+      {"throttled not found", ", 1 pair\n  with the reference (unbounded, enough memory)\n"});
   c.policies[3].last.outcome = Outcome::kFinished;
   EXPECT_EQ(outcome_of(c), Outcome::kFinished);
   c.interrupted = true;

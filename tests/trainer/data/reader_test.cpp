@@ -47,6 +47,13 @@ class NumberedSource {
   std::uint64_t made_ = 0;
 };
 
+class ReaderTest : public ::testing::Test {
+ protected:
+  MappedUpstream upstream{mib(16)};
+  ManualProgress progress;
+  NumberedSource numbers;
+};
+
 void expect_number(const HostBatch& batch, float number) {
   EXPECT_EQ(batch.rows, kShape.rows);
   ASSERT_EQ(batch.inputs.size(), 12U);
@@ -55,10 +62,7 @@ void expect_number(const HostBatch& batch, float number) {
   EXPECT_EQ(std::ranges::count(batch.targets, -number), 8);
 }
 
-TEST(Reader, HandsOutBatchesInOrder) {
-  MappedUpstream upstream(mib(16));
-  ManualProgress progress;
-  NumberedSource numbers;
+TEST_F(ReaderTest, HandsOutBatchesInOrder) {
   Reader reader({upstream, progress}, kShape, numbers.source(), 0);
   for (int i = 0; i < 20; ++i) {
     const HostBatch batch = reader.next();
@@ -68,10 +72,7 @@ TEST(Reader, HandsOutBatchesInOrder) {
   }
 }
 
-TEST(Reader, PrefetchesAtMostItsLimit) {
-  MappedUpstream upstream(mib(16));
-  ManualProgress progress;
-  NumberedSource numbers;
+TEST_F(ReaderTest, PrefetchesAtMostItsLimit) {
   {
     Reader reader({upstream, progress}, kShape, numbers.source(), 0);
     numbers.await_made(Reader::kPrefetch);
@@ -84,10 +85,7 @@ TEST(Reader, PrefetchesAtMostItsLimit) {
   EXPECT_EQ(numbers.made(), 5 + Reader::kPrefetch) << "it ended without making one more";
 }
 
-TEST(Reader, NeverWritesIntoABatchWhoseCopyIsNotPassed) {
-  MappedUpstream upstream(mib(16));
-  ManualProgress progress;
-  NumberedSource numbers;
+TEST_F(ReaderTest, NeverWritesIntoABatchWhoseCopyIsNotPassed) {
   Reader reader({upstream, progress}, kShape, numbers.source(), 0);
   const HostBatch first = reader.next();
   reader.give_back(first, progress.enqueue(kCopyStream));
@@ -101,13 +99,10 @@ TEST(Reader, NeverWritesIntoABatchWhoseCopyIsNotPassed) {
   expect_number(first, 0);
 }
 
-TEST(Reader, StagingStaysConstantHoweverMuchFasterThanTheDeviceTheReaderIs) {
+TEST_F(ReaderTest, StagingStaysConstantHoweverMuchFasterThanTheDeviceTheReaderIs) {
   // Buffers of 1 MiB, and a device that is always three copies behind.
   constexpr BatchShape kLarge{.rows = 1024, .inputs = 255, .targets = 1, .rows_in_all = 0};
   constexpr std::uint64_t kBehind = 3;
-  MappedUpstream upstream(mib(64));
-  ManualProgress progress;
-  NumberedSource numbers;
   Reader reader({upstream, progress}, kLarge, numbers.source(), 0);
   std::deque<Point> copies;
   std::uint64_t taken = 0;
@@ -132,9 +127,7 @@ TEST(Reader, StagingStaysConstantHoweverMuchFasterThanTheDeviceTheReaderIs) {
   EXPECT_LE(numbers.made(), taken + Reader::kPrefetch) << "it waits for the frontend";
 }
 
-TEST(Reader, WhatTheSourceThrowsSurfacesAfterTheBatchesBeforeItAndEachTime) {
-  MappedUpstream upstream(mib(16));
-  ManualProgress progress;
+TEST_F(ReaderTest, WhatTheSourceThrowsSurfacesAfterTheBatchesBeforeItAndEachTime) {
   const BatchSource source = [](std::uint64_t index, std::span<float> inputs, std::span<float>) {
     if (index == 3) throw std::runtime_error("the file ends here");
     inputs[0] = static_cast<float>(index);
@@ -145,9 +138,7 @@ TEST(Reader, WhatTheSourceThrowsSurfacesAfterTheBatchesBeforeItAndEachTime) {
   EXPECT_THROW((void)reader.next(), std::runtime_error);
 }
 
-TEST(Reader, WhatTheSourceThrowsWakesWhoWaitsForABatch) {
-  MappedUpstream upstream(mib(16));
-  ManualProgress progress;
+TEST_F(ReaderTest, WhatTheSourceThrowsWakesWhoWaitsForABatch) {
   Gate making;
   const BatchSource source = [&](std::uint64_t, std::span<float>, std::span<float>) {
     making.pass();
@@ -168,19 +159,14 @@ TEST(Reader, WhatTheSourceThrowsWakesWhoWaitsForABatch) {
   EXPECT_THROW(waiting.get(), std::runtime_error);
 }
 
-TEST(Reader, WhatTheSourceThrowsBeforehandSurfacesAtOnce) {
-  MappedUpstream upstream(mib(16));
-  ManualProgress progress;
+TEST_F(ReaderTest, WhatTheSourceThrowsBeforehandSurfacesAtOnce) {
   const BatchSource source = [](std::uint64_t, std::span<float>, std::span<float>) {
     throw std::runtime_error("no data");
   };
   EXPECT_THROW(Reader({upstream, progress}, kShape, source, 1), std::runtime_error);
 }
 
-TEST(Reader, BatchesMadeBeforehandComeInTurnAndAreNeverGivenBack) {
-  MappedUpstream upstream(mib(16));
-  ManualProgress progress;
-  NumberedSource numbers;
+TEST_F(ReaderTest, BatchesMadeBeforehandComeInTurnAndAreNeverGivenBack) {
   Reader reader({upstream, progress}, kShape, numbers.source(), 3);
   EXPECT_EQ(numbers.made(), 3U);
   std::vector<const float*> first_turn;
@@ -198,9 +184,7 @@ TEST(Reader, BatchesMadeBeforehandComeInTurnAndAreNeverGivenBack) {
   EXPECT_EQ(reader.staging_memory(), Bytes{3 * 4 * (3 + 2) * sizeof(float)});
 }
 
-TEST(Reader, TheLastBatchBeforeTheStartHoldsWhatIsLeft) {
-  MappedUpstream upstream(mib(16));
-  ManualProgress progress;
+TEST_F(ReaderTest, TheLastBatchBeforeTheStartHoldsWhatIsLeft) {
   constexpr BatchShape kSevenRows{.rows = 4, .inputs = 3, .targets = 2, .rows_in_all = 7};
   const BatchSource source = [](std::uint64_t, std::span<float> inputs, std::span<float> targets) {
     std::ranges::fill(inputs, 1.0F);

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "standin/standin.hpp"
 #include "support/gate.hpp"
 #include "support/sanitized.hpp"
 #include "trainer/compare/compare.hpp"
 #include "trainer/jobs.hpp"
 #include "trainer/plain/plain.hpp"
 #include "trainer/report/report.hpp"
+#include "trainer/standin_trainer.hpp"
 
 namespace weir::testing {
 namespace {
@@ -30,17 +30,7 @@ TrainSettings plain_job(InputKind inputs) {
   return settings;
 }
 
-class StandinPlain : public ::testing::Test {
- protected:
-  StandinPlain() { weir_standin_reset(); }
-  ~StandinPlain() override {
-    const WeirStandinLive live = weir_standin_live();
-    EXPECT_EQ(live.streams, 0U);
-    EXPECT_EQ(live.events, 0U);
-    EXPECT_EQ(live.device_blocks, 0U);
-    EXPECT_EQ(live.host_blocks, 0U);
-  }
-};
+class StandinPlain : public StandinTrainer {};
 
 TEST_F(StandinPlain, ComputesTheBitsOfTraining) {
   for (const double momentum : {0.0, 0.9}) {
@@ -49,8 +39,7 @@ TEST_F(StandinPlain, ComputesTheBitsOfTraining) {
       TrainSettings settings = plain_job(inputs);
       settings.momentum.value = momentum;
       const TrainResult expected = train(settings);
-      const TrainResult plain = train_plain(settings);
-      ASSERT_EQ(plain.outcome, Outcome::kFinished) << plain.report;
+      const TrainResult plain = finished(train_plain(settings));
       EXPECT_EQ(plain.batches, kBatches);
       EXPECT_EQ(plain.weights, expected.weights);
       EXPECT_EQ(plain.mean_loss, expected.mean_loss);

@@ -16,9 +16,7 @@
 
 #include "allocator/base/error.hpp"
 #include "tools/program/run_main.hpp"
-#include "trainer/ranks/agree.hpp"
 #include "trainer/ranks/open.hpp"
-#include "trainer/ranks/shards.hpp"
 
 namespace {
 
@@ -71,30 +69,17 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return std::ranges::equal(std::as_bytes(a), std::as_bytes(b));
 }
 
-/// Calls `body` and checks what it sent.
-template <typename Body>
-void sends(Communicator& ranks, std::uint64_t bytes, const std::string& what, const Body& body) {
-  const Traffic before = ranks.traffic();
-  body();
-  const Traffic after = ranks.traffic();
-  require(after.bytes - before.bytes == bytes && after.calls == before.calls + 1,
-          what + " sends " + std::to_string(bytes) + " bytes, not " +
-              std::to_string(after.bytes - before.bytes));
-}
-
 void reduce(Communicator& ranks, std::size_t count) {
   NoStream stream;
   for (int again = 0; again < 2; ++again) {
     std::vector<float> values = numbers(count, ranks.rank());
-    sends(ranks, all_reduce_bytes(count, ranks.rank(), ranks.size()), "all_reduce", [&] {
-      const std::span<float> part(values);
-      ranks.all_reduce(stream, {&part, 1});
-    });
+    const std::span<float> part(values);
+    ranks.all_reduce(stream, {&part, 1});
     require(same_bits(values, expected_sum(count, ranks.size())), "the sum's bits");
   }
 }
 
-/// Every call, and the bytes of each.
+/// Every call. For the bytes of each see exchange_test.cpp.
 void all_calls(Communicator& ranks) {
   const int rank = ranks.rank();
   const int size = ranks.size();
@@ -106,28 +91,25 @@ void all_calls(Communicator& ranks) {
   std::vector<float> values = numbers(1001, rank);
   const std::array<std::span<float>, 2> parts{std::span(values).first(400),
                                               std::span(values).subspan(400)};
-  sends(ranks, all_reduce_bytes(1001, rank, size), "all_reduce of parts",
-        [&] { ranks.all_reduce(stream, parts); });
+  ranks.all_reduce(stream, parts);
   require(same_bits(values, expected_sum(1001, size)), "the parts' bits");
 
   const std::vector<float> mine = numbers(77, rank);
   std::vector<float> all(77 * static_cast<std::size_t>(size));
-  sends(ranks, all_gather_bytes(77, size), "all_gather",
-        [&] { ranks.all_gather(stream, mine, all); });
+  ranks.all_gather(stream, mine, all);
   for (int other = 0; other < size; ++other) {
     const auto place = std::span(all).subspan(static_cast<std::size_t>(other) * 77, 77);
     require(same_bits(place, numbers(77, other)), "what all_gather brings");
   }
   std::vector<std::byte> bytes(100, static_cast<std::byte>(rank + 1));
   std::vector<std::byte> gathered(100 * static_cast<std::size_t>(size));
-  sends(ranks, gather_all_bytes(100, rank, size), "gather_all",
-        [&] { ranks.gather_all(bytes, gathered); });
+  ranks.gather_all(bytes, gathered);
   for (std::size_t i = 0; i < gathered.size(); ++i) {
     require(gathered[i] == static_cast<std::byte>(i / 100 + 1), "what gather_all brings");
   }
-  sends(ranks, broadcast_bytes(100, rank, size), "broadcast", [&] { ranks.broadcast(bytes); });
+  ranks.broadcast(bytes);
   require(bytes[99] == std::byte{1}, "what broadcast brings");
-  sends(ranks, gather_all_bytes(1, rank, size), "barrier", [&] { ranks.barrier(); });
+  ranks.barrier();
 }
 
 /// The last rank does what `detail` says; the others go on until they are ended.
@@ -152,10 +134,6 @@ void slow(Communicator& ranks) {
 int run(const std::string& mode, const std::string& detail) {
   const auto ranks = open_communicator(find_launch(), {}, options_for(mode, detail));
   if (mode == "calls") all_calls(*ranks);
-  if (mode == "agree") {
-    const bool other = ranks->rank() == ranks->size() - 1;
-    agree(*ranks, {{"--batch-size", "128"}, {"--seed", other ? detail : "1"}});
-  }
   if (mode == "fails") one_fails(*ranks, detail);
   if (mode == "slow") slow(*ranks);
   if (mode == "never") {

@@ -97,8 +97,7 @@ TEST_F(TrainingOnData, AlsoAtTheSmallestBudgetThatItFinishesIn) {
 TEST_F(TrainingOnData, PredictAgreesWithTheRunThatTrainedUnderEachPolicy) {
   for (const Policy policy : kAllPolicies) {
     SCOPED_TRACE(to_string(policy));
-    const TrainResult run = predict_with(predict_job(digits_job(8), trained()), policy);
-    EXPECT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    const TrainResult run = finished(predict_with(predict_job(digits_job(8), trained()), policy));
     EXPECT_EQ(run.test_images, 201U);
     EXPECT_EQ(run.test_accuracy, trained().test_accuracy);
     EXPECT_EQ(run.batches, 0U);
@@ -120,8 +119,7 @@ TEST_F(TrainingOnData, PredictReadsNothingBackBeforeItsEnd) {
   // submitted before the first is done, unless a result were read.
   PredictSettings settings = predict_job(digits_job(1), trained());
   settings.weights = zero_weights({100, 2048, 2048, 10});
-  const TrainResult run = predict_with(settings, Policy::kUnbounded);
-  EXPECT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  const TrainResult run = finished(predict_with(settings, Policy::kUnbounded));
   EXPECT_GE(run.admission.most_submitted, 3U) << "of four";
   // With equal logits the first class, digit 0, is the answer for every image.
   EXPECT_DOUBLE_EQ(run.test_accuracy.value(), 21.0 / 201);
@@ -152,8 +150,7 @@ TEST_F(TrainingOnData, PredictIsHeldBackWhereUnboundedRunAheadRunsOut) {
   settings.train.pool.budget.value = {.bytes = alone.pool.reserved.peak};
   for (const Policy policy : kBoundedPolicies) {
     SCOPED_TRACE(to_string(policy));
-    const TrainResult run = predict_with(settings, policy);
-    EXPECT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    const TrainResult run = finished(predict_with(settings, policy));
     EXPECT_EQ(run.test_accuracy, alone.test_accuracy);
     EXPECT_GT(run.stalls.count, 0U);
   }
@@ -174,41 +171,24 @@ TEST_F(TrainingOnData, PredictThatIsStoppedClaimsNoAccuracy) {
 }
 
 TEST_F(TrainingOnData, ARunThatIsStoppedIsNotTested) {
-  std::stop_source stop;
-  const auto at_five = [&](std::uint64_t done, std::uint64_t /*all*/) {
-    if (done == 5) stop.request_stop();
-  };
-  const TrainResult run = train(digits_job(8), {.stop = stop.get_token(), .on_done = at_five});
+  const TrainResult run = train_stopped_at(digits_job(8), 5);
   EXPECT_EQ(describe_outcome(run), "interrupted after 5 batches");
   EXPECT_FALSE(run.testing);
   EXPECT_TRUE(run.weights.empty());
 }
 
 TEST_F(TrainingOnData, ARunThatIsStoppedInItsTestKeepsItsWeights) {
-  std::stop_source stop;
-  const auto at_the_last = [&](std::uint64_t done, std::uint64_t all) {
-    if (done == all) stop.request_stop();
-  };
-  const TrainResult run = train(digits_job(8), {.stop = stop.get_token(), .on_done = at_the_last});
+  const TrainResult run = train_stopped_at(digits_job(8), 80);  // all that it trains
   EXPECT_EQ(describe_outcome(run), "interrupted after 0 test batches");
   EXPECT_EQ(run.weights, trained().weights);
   EXPECT_EQ(run.test_accuracy, std::nullopt);
-}
-
-TEST_F(TrainingOnData, AnotherSeedShufflesAndStartsOtherwise) {
-  TrainSettings settings = digits_job(8);
-  settings.seed.value = 2;
-  const TrainResult run = train(settings);
-  EXPECT_NE(run.weights, trained().weights);
-  EXPECT_GT(run.test_accuracy.value(), 8 * kChance);
 }
 
 TEST_F(TrainingOnData, ABatchLargerThanTheSetIsTheWholeSet) {
   TrainSettings settings = digits_job(1);
   settings.batch_size.value = 1000;
   settings.batches.value = 3;
-  const TrainResult run = train(settings);
-  EXPECT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  const TrainResult run = finished(train(settings));
   EXPECT_EQ(run.test_batches, 1U);
   EXPECT_EQ(run.test_images, 201U);
 }
@@ -247,8 +227,7 @@ TEST_F(TrainingOnData, WeightsAndLossEqualTheFloat64Reference) {
   settings.batch_size.value = 16;  // the last batch of an epoch has three rows
   settings.batches.value = 12;
   const Reference reference = train_reference(settings);
-  const TrainResult run = train(settings);
-  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  const TrainResult run = finished(train(settings));
   EXPECT_LE(largest_difference(run.weights, reference.weights), 5e-6);
   EXPECT_NEAR(run.mean_loss.value(), reference.mean_loss, 1e-5 * reference.mean_loss);
 }

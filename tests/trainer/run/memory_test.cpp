@@ -1,5 +1,6 @@
 // The memory of a run: the promise of the policies.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +8,9 @@
 #include "scheduler/tensor.hpp"
 #include "support/sanitized.hpp"
 #include "trainer/data/reader.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/jobs.hpp"
+#include "trainer/run/run_resources.hpp"
 
 namespace weir::testing {
 namespace {
@@ -19,13 +22,10 @@ TEST(TrainerMemory, UnboundedRunsOutOfMemoryWithTheReportWhereTheOthersFinish) {
   EXPECT_LT(unbounded.batches, settings.batches.value);
   EXPECT_LE(unbounded.pool.reserved.peak, mib(5));
   EXPECT_TRUE(unbounded.weights.empty());
-  for (const char* part : {"budget", "allocated", "awaiting", "cached", "inputs"}) {
-    EXPECT_NE(unbounded.report.find(part), std::string::npos) << unbounded.report;
-  }
+  expect_parts(unbounded.report, {"budget", "allocated", "awaiting", "cached", "inputs"});
   for (const Policy policy : kBoundedPolicies) {
     SCOPED_TRACE(to_string(policy));
-    const TrainResult run = train_with(settings, policy);
-    EXPECT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    const TrainResult run = finished(train_with(settings, policy));
     EXPECT_LE(run.pool.reserved.peak, mib(5));
   }
 }
@@ -34,8 +34,7 @@ TEST(TrainerMemory, HeldAndStagingStayFlatUnderThrottledAtTheD2lSize) {
   const std::uint64_t batches = WEIR_TEST_SANITIZED != 0 ? 30 : 50;
   const TrainSettings settings = d2l_job(batches);
   const Footprint footprint = measure_footprint(settings);
-  const TrainResult run = train_with(settings, Policy::kThrottled);
-  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  const TrainResult run = finished(train_with(settings, Policy::kThrottled));
   ASSERT_EQ(run.samples.size(), batches);
 
   // Flat means a level independent of the number of batches: two batches in flight, and host
@@ -56,8 +55,7 @@ TEST(TrainerMemory, ParametersGradientsAndTwoFootprintsAreEnoughForThrottled) {
   const TrainSettings settings = d2l_job(8);
   const Footprint footprint = measure_footprint(settings);
   const Bytes budget = footprint.live + footprint.batch * 2;
-  const TrainResult run = train_at(settings, Policy::kThrottled, budget);
-  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  const TrainResult run = finished(train_at(settings, Policy::kThrottled, budget));
   EXPECT_LE(run.pool.reserved.peak, budget);
   EXPECT_EQ(run.admission.most_submitted, 2U) << "enough to overlap two batches";
 }
@@ -72,8 +70,7 @@ TEST(TrainerMemory, TwoFootprintsAreEnoughForThrottledWithEveryPool) {
     Bytes budget = footprint.live + footprint.batch * 2;
     // The minimum: one page of the device.
     if (pool == PoolKind::kPaged) budget = std::max(budget, mib(2));
-    const TrainResult run = train_at(settings, Policy::kThrottled, budget);
-    ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    const TrainResult run = finished(train_at(settings, Policy::kThrottled, budget));
     EXPECT_LE(run.pool.reserved.peak, budget);
   }
 }
@@ -102,6 +99,87 @@ TEST(TrainerMemory, BudgetIsCheckedAgainstTheDevice) {
   EXPECT_THROW((void)train_at(settings, Policy::kThrottled, mib(9)), UsageError);
   EXPECT_EQ(train_at(settings, Policy::kThrottled, mib(8)).outcome, Outcome::kFinished);
 }
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const RunSoFar kUnbounded{.policy = Policy::kUnbounded, .batches = 41};
+const RunSoFar kThrottled{.policy = Policy::kThrottled, .batches = 41};
+
+/// Of a budget of 96 MiB, where the device is behind.
+MemoryShortage behind() {
+  return {.asked = mib(2),
+          .block = mib(2),
+          .budget = mib(96),
+          .allocated = mib(16),
+          .awaiting = mib(59),
+          .cached = mib(20)};
+}
+
+TEST(TrainerRemedy, UnboundedRunAheadNeedsAnotherPolicy) {
+  EXPECT_EQ(remedy_for(behind(), kUnbounded),
+            "--policy throttled: it waits for the 59 MiB that is freed and still in use by the "
+            "device");
+  MemoryShortage cached = behind();
+  cached.awaiting = {};
+  cached.cached = mib(79);
+  EXPECT_EQ(remedy_for(cached, kUnbounded), "--policy throttled: it hands cached memory over");
+}
+
+TEST(TrainerRemedy, MemoryInUseNeedsALargerBudgetWhateverThePolicyIs) {
+  MemoryShortage shortage = behind();
+  shortage.allocated = mib(95);
+  shortage.awaiting = shortage.cached = {};
+  for (const Policy policy : kAllPolicies) {
+    EXPECT_EQ(
+        remedy_for(shortage, {policy, 41}),
+        "a larger --budget, or a smaller --batch-size: 95 MiB in use and this 2 MiB exceed it");
+  }
+  shortage.allocated = mib(94);  // now both fit, but something else takes the room
+  shortage.cached = mib(2);
+  EXPECT_THAT(remedy_for(shortage, kUnbounded), StartsWith("--policy throttled"));
+}
+
+TEST(TrainerRemedy, ARequestLargerThanTheBudgetNeedsALargerOne) {
+  MemoryShortage shortage = behind();
+  shortage.block = mib(97);
+  EXPECT_THAT(remedy_for(shortage, kUnbounded), HasSubstr("this request alone exceeds"));
+  shortage.block = {};  // no block can be that large
+  EXPECT_THAT(remedy_for(shortage, kThrottled), HasSubstr("this request alone exceeds"));
+}
+
+TEST(TrainerRemedy, ABudgetIsNamedByItsFlagOrAsAPartOfASharedOne) {
+  MemoryShortage shortage = behind();
+  shortage.block = mib(97);
+  EXPECT_THAT(remedy_for(shortage, {.budgets = "--budget or --first-layer-budget"}),
+              StartsWith("a larger --budget or --first-layer-budget, or a smaller --batch-size: "));
+  EXPECT_EQ(remedy_for(shortage, {.shared = true}),
+            "a larger WEIR_SHARE_FLOOR, or fewer programs that share: the budget is this one's "
+            "part");
+}
+
+TEST(TrainerRemedy, ADeviceWithoutMemoryNeedsASmallerBudget) {
+  MemoryShortage shortage = behind();
+  shortage.budget = mib(512);
+  EXPECT_THAT(remedy_for(shortage, kThrottled), StartsWith("a smaller --budget: "));
+  EXPECT_THAT(remedy_for(shortage, kUnbounded), StartsWith("a smaller --budget: "));
+}
+
+TEST(TrainerRemedy, PiecesThatAreTooSmallNeedAnotherPool) {
+  MemoryShortage shortage = behind();
+  shortage.awaiting = {};
+  shortage.cached = mib(79);
+  shortage.block = mib(32);
+  EXPECT_THAT(remedy_for(shortage, kThrottled),
+              StartsWith("another --pool, see `weir replay --recommend`: "));
+}
+
+TEST(TrainerRemedy, TheFirstBatchHasNoRunAhead) {
+  EXPECT_EQ(remedy_for(behind(), {.policy = Policy::kUnbounded, .batches = 0}),
+            "a larger --budget, or a smaller --batch-size: one batch does not fit");
+}
+
+TEST(TrainerRemedy, AnErrorWithoutFiguresHasNone) { EXPECT_EQ(remedy_for({}, kThrottled), ""); }
 
 }  // namespace
 }  // namespace weir::testing

@@ -102,17 +102,6 @@ TEST(TrainSettings, MxnetsVariablesSetVerbatimTakeEffect) {
   EXPECT_EQ(PoolOptions{}.block_size(mib(40)), mib(48));
 }
 
-TEST(TrainSettings, OursBeatMxnets) {
-  const TrainSettings settings = TrainSettings::from_environment(
-      environment_of({{"WEIR_POOL_LINEAR_CUTOFF", "22"},
-                      {"MXNET_CPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "26"},
-                      {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "28"},
-                      {"WEIR_BUDGET", "64MiB"},
-                      {"MXNET_GPU_MEM_POOL_RESERVE", "50"}}));
-  expect_in_line(settings, "linear-cutoff=22 (WEIR_POOL_LINEAR_CUTOFF)");
-  expect_in_line(settings, "budget=64MiB (WEIR_BUDGET)");
-}
-
 TEST(TrainSettings, OfMxnetsVariablesAGpuTakesThoseOfItsContextAlone) {
   const Environment both = environment_of({{"MXNET_CPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "26"},
                                            {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "28"}});

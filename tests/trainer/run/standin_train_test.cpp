@@ -9,12 +9,12 @@
 #include <optional>
 #include <thread>
 
-#include "standin/standin.hpp"
 #include "support/gate.hpp"
 #include "support/sanitized.hpp"
 #include "trainer/data/reader.hpp"
 #include "trainer/digits.hpp"
 #include "trainer/jobs.hpp"
+#include "trainer/standin_trainer.hpp"
 
 namespace weir::testing {
 namespace {
@@ -28,32 +28,7 @@ TrainSettings gpu_job() {
   return settings;
 }
 
-class StandinTraining : public ::testing::Test {
- protected:
-  StandinTraining() { weir_standin_reset(); }
-  ~StandinTraining() override {
-    const WeirStandinLive live = weir_standin_live();
-    EXPECT_EQ(live.streams, 0U);
-    EXPECT_EQ(live.events, 0U);
-    EXPECT_EQ(live.device_blocks, 0U);
-    EXPECT_EQ(live.host_blocks, 0U);
-  }
-};
-
-/// Norm of the difference over the norm of `expected`.
-double relative_difference(const LayerWeights& actual, const LayerWeights& expected) {
-  double difference = 0;
-  double norm = 0;
-  EXPECT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(actual[i].size(), expected[i].size());
-    for (std::size_t j = 0; j < expected[i].size(); ++j) {
-      difference += std::pow(double{actual[i][j]} - double{expected[i][j]}, 2);
-      norm += std::pow(double{expected[i][j]}, 2);
-    }
-  }
-  return std::sqrt(difference / norm);
-}
+class StandinTraining : public StandinTrainer {};
 
 TEST_F(StandinTraining, GivesTheSameWeightsUnderEveryPolicyAndPool) {
   std::optional<LayerWeights> expected;
@@ -62,8 +37,7 @@ TEST_F(StandinTraining, GivesTheSameWeightsUnderEveryPolicyAndPool) {
       SCOPED_TRACE(std::string(to_string(policy)) + ", " + std::string(to_string(pool)));
       TrainSettings settings = gpu_job();
       settings.pool.kind.value = pool;
-      const TrainResult run = train_with(settings, policy);
-      ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+      const TrainResult run = finished(train_with(settings, policy));
       if (!expected) expected = run.weights;
       EXPECT_EQ(run.weights, *expected);
     }
@@ -93,15 +67,13 @@ TEST_F(StandinTraining, DrawsTheSameNumbersOnTheDeviceAsAReaderDoes) {
   TrainSettings settings = gpu_job();
   const TrainResult read = train(settings);
   settings.inputs.value = InputKind::kDrawn;
-  const TrainResult drawn = train(settings);
-  ASSERT_EQ(drawn.outcome, Outcome::kFinished) << drawn.report;
+  const TrainResult drawn = finished(train(settings));
   EXPECT_EQ(drawn.weights, read.weights);
 }
 
 TEST_F(StandinTraining, HostTimeLeavesOutWhatHeldDispatchBack) {
   weir_standin_delay(weir_standin_all_streams(), 1'000'000);
-  const TrainResult run = train_with(gpu_job(), Policy::kBarrier);
-  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  const TrainResult run = finished(train_with(gpu_job(), Policy::kBarrier));
   EXPECT_GT(run.host_seconds, 0);
   EXPECT_LT(run.host_seconds, run.seconds / static_cast<double>(run.batches) / 2)
       << "the barrier waits for more than ten operations of a millisecond each";
@@ -201,8 +173,7 @@ TEST_F(StandinTraining, PinsABufferForEachBatchThatIsOnItsWayAndNoMore) {
   settings.batches.value = 40;
   constexpr std::uint64_t kSubmitted = 2;
   settings.policy.run_ahead.value = {.batches = kSubmitted, .time = std::chrono::nanoseconds(-1)};
-  const TrainResult run = train(settings, {});
-  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  const TrainResult run = finished(train(settings, {}));
   const std::uint64_t pinned = weir_standin_calls("cuMemHostAlloc");
   EXPECT_GT(pinned, 0U) << "the batches lie in pinned memory";
   // Ready, being made, open, and submitted.
@@ -219,8 +190,7 @@ TEST_F(StandinTraining, WithStaticMemoryHasTheSameWeightsAndCapturesOneGraphForE
     EXPECT_EQ(train(settings).weights, expected.weights);
     EXPECT_EQ(weir_standin_calls("cuGraphLaunch"), 0U);
     settings.memory.value = StaticMemory::kShape;
-    const TrainResult run = train(settings);
-    ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    const TrainResult run = finished(train(settings));
     EXPECT_EQ(run.weights, expected.weights);
     EXPECT_EQ(run.mean_loss, expected.mean_loss);
     EXPECT_EQ(run.static_memory->captures, 2U);
@@ -240,8 +210,7 @@ TEST_F(StandinTraining, CapturesAgainWhereTheShapeChanges) {
   settings.use_data(digit_set(), {"digits", "test"});
   const TrainResult expected = train(settings);
   settings.memory.value = StaticMemory::kShape;
-  const TrainResult run = train(settings);
-  ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+  const TrainResult run = finished(train(settings));
   EXPECT_EQ(run.weights, expected.weights);
   EXPECT_EQ(run.static_memory->batches, run.batches - 2);
   EXPECT_EQ(run.static_memory->captures, WEIR_TEST_SANITIZED != 0 ? 3U : 4U)

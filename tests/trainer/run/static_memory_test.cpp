@@ -5,6 +5,7 @@
 #include "support/sanitized.hpp"
 #include "trainer/compare/compare.hpp"
 #include "trainer/digits.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/jobs.hpp"
 #include "trainer/report/report.hpp"
 
@@ -30,8 +31,7 @@ TEST(StaticMemoryRun, HasTheSameWeightsUnderEveryPolicyAndPool) {
         SCOPED_TRACE(std::string(to_string(policy)) + ", " + std::string(to_string(pool)));
         TrainSettings own = with_memory(settings, StaticMemory::kAlloc);
         own.pool.kind.value = pool;
-        const TrainResult run = train_with(own, policy);
-        ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+        const TrainResult run = finished(train_with(own, policy));
         EXPECT_EQ(run.weights, expected.weights);
         EXPECT_EQ(run.mean_loss, expected.mean_loss);
         EXPECT_EQ(run.static_memory->batches, settings.batches.value - 1);
@@ -83,8 +83,7 @@ TEST(StaticMemoryRun, TrainsOnADataSetWhoseLastBatchIsShort) {
     settings.pool.budget.value = {.bytes = mib(64)};
     settings.use_data(digit_set(), {"digits", "test"});
     const TrainResult expected = train(settings);
-    const TrainResult run = train(with_memory(settings, StaticMemory::kAlloc));
-    ASSERT_EQ(run.outcome, Outcome::kFinished) << run.report;
+    const TrainResult run = finished(train(with_memory(settings, StaticMemory::kAlloc)));
     EXPECT_EQ(run.weights, expected.weights);
     EXPECT_EQ(run.mean_loss, expected.mean_loss);
     EXPECT_EQ(run.test_accuracy, expected.test_accuracy);
@@ -104,12 +103,7 @@ TEST(StaticMemoryRun, BackstopIsHeldBackByThePlacesOfInputs) {
 }
 
 TEST(StaticMemoryRun, StopsWithTheFiguresOfThatLength) {
-  std::stop_source stop;
-  const auto at_five = [&](std::uint64_t done, std::uint64_t /*all*/) {
-    if (done == 5) stop.request_stop();
-  };
-  const TrainSettings settings = with_memory(tiny_job(), StaticMemory::kShape);
-  const TrainResult run = train(settings, {.stop = stop.get_token(), .on_done = at_five});
+  const TrainResult run = train_stopped_at(with_memory(tiny_job(), StaticMemory::kShape), 5);
   EXPECT_EQ(run.outcome, Outcome::kInterrupted);
   TrainSettings five = tiny_job();
   five.batches.value = 5;
@@ -159,9 +153,7 @@ TEST(StaticMemoryRun, IsComparedBesideThePolicies) {
   EXPECT_FALSE(c.policies[2].last.static_memory) << "throttled itself is as without";
   EXPECT_TRUE(c.identical);
   const std::string text = format_comparison(settings, c);
-  for (const char* part : {"host time per batch, us: ", "static-alloc ", "static-shape "}) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  }
+  expect_parts(text, {"host time per batch, us: ", "static-alloc ", "static-shape "});
 }
 
 }  // namespace

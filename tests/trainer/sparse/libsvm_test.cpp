@@ -10,6 +10,7 @@
 
 #include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/sparse/sparse_set.hpp"
 #include "trainer/temporary_directory.hpp"
 
@@ -186,9 +187,7 @@ TEST(Libsvm, AFileWithoutRowsIsRefused) {
   for (const char* text : {"", "\n", "# nothing\n\n"}) {
     SCOPED_TRACE(text);
     const std::string message = message_of<UsageError>([&] { (void)parsed(text, kFiveByThree); });
-    EXPECT_NE(message.find("expected at least one row, found the end of the file"),
-              std::string::npos)
-        << message;
+    expect_parts(message, {"expected at least one row, found the end of the file"});
   }
 }
 

@@ -6,7 +6,6 @@
 #include <stop_token>
 
 #include "allocator/base/error.hpp"
-#include "support/file_size_limit.hpp"
 #include "support/message_of.hpp"
 #include "trainer/sparse/sparse_set.hpp"
 #include "trainer/temporary_directory.hpp"
@@ -40,23 +39,6 @@ TEST(MakeSparse, TheSameSeedGivesTheSameBytesAndAnotherOneOthers) {
   const std::string first = bytes(1);
   EXPECT_NE(first, bytes(2));
   EXPECT_EQ(first, bytes(1));
-}
-
-TEST(MakeSparse, AFullDiskKeepsTheOldFiles) {
-  const TemporaryDirectory directory;
-  const SparseDraw draw(kSmall, 1);
-  make_sparse("--make", directory.file(""), 1, draw);
-  const std::string before = read_file(directory.file(kSparseTrainFile));
-  std::string message;
-  {
-    const FileSizeLimit limit(4096);
-    message =
-        message_of<UsageError>([&] { make_sparse("--make", directory.file(""), 1000, draw); });
-  }
-  EXPECT_NE(message.find("--make='" + directory.file(kSparseTrainFile)), std::string::npos)
-      << message;
-  EXPECT_EQ(read_file(directory.file(kSparseTrainFile)), before);
-  EXPECT_EQ(directory.entries(), 2U);
 }
 
 TEST(MakeSparse, RefusesWhatCannotBeMade) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../ranks/mpirun.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
@@ -51,8 +52,7 @@ class CliRanks : public ByMpi {
     const TemporaryDirectory directory;
     Words words = wide(more);
     words.insert(words.end(), {"--json", directory.file("figures.json")});
-    const Finished finished = run_ranks(ranks, words);
-    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    const Finished finished = succeeded(run_ranks(ranks, words));
     EXPECT_EQ(occurrences(finished.err, "settings: "), 1) << "one rank speaks\n" << finished.err;
     EXPECT_EQ(occurrences(finished.err, "batch 5, time "), 1) << finished.err;
     EXPECT_EQ(occurrences(finished.out, "precision@1, test"), 1) << finished.out;
@@ -126,8 +126,7 @@ TEST(CliRanksByMpich, OneCheckpointServesAnyNumberOfRanks) {
                         directory.file("figures.json")});
     words.insert(words.end(), more.begin(), more.end());
     words.insert(words.begin(), {"-n", std::to_string(ranks)});
-    const Finished finished = start_mpirun(kMpich, words).wait();
-    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    const Finished finished = succeeded(start_mpirun(kMpich, words).wait());
     return json::parse(read_file(directory.file("figures.json")));
   };
   const json whole = train(2, "10", {});

@@ -15,6 +15,7 @@
 #include "support/child_process.hpp"
 #include "support/file_size_limit.hpp"
 #include "support/table_checks.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
@@ -36,19 +37,13 @@ TEST(CliWide, PrintsItsNetworkItsPaceAndItsTables) {
   const TemporaryDirectory directory;
   const std::string json = directory.file("figures.json");
   const std::string timeline = directory.file("timeline.json");
-  const Finished child = run_weir_train(
-      wide({"--batches", "20", "--pace", "10", "--json", json, "--timeline", timeline}));
-  ASSERT_EQ(child.exit_code, 0) << child.err;
-  EXPECT_NE(child.err.find("network 500 -> 2 -> 1 -> 400, 1,805 parameters"), std::string::npos)
-      << child.err;
-  for (const char* line : {"\nbatch 10, time ", "\nbatch 20, time ", "increased memory "}) {
-    EXPECT_NE(child.err.find(line), std::string::npos) << child.err;
-  }
-  for (const char* part :
-       {"copied to the device", "copies hidden", "host memory obtained", "memory of",
-        "time by task", "update rows", "sparse layer", "copy to device", "precision@1, test"}) {
-    EXPECT_NE(child.out.find(part), std::string::npos) << child.out;
-  }
+  const Finished child = succeeded(run_weir_train(
+      wide({"--batches", "20", "--pace", "10", "--json", json, "--timeline", timeline})));
+  expect_parts(child.err, {"network 500 -> 2 -> 1 -> 400, 1,805 parameters"});
+  expect_parts(child.err, {"\nbatch 10, time ", "\nbatch 20, time ", "increased memory "});
+  expect_parts(child.out, {"copied to the device", "copies hidden", "host memory obtained",
+                           "memory of", "time by task", "update rows", "sparse layer",
+                           "copy to device", "precision@1, test"});
   const auto figures = nlohmann::json::parse(read_file(json));
   EXPECT_EQ(figures["result"]["batches"], 20);
   EXPECT_EQ(figures["result"]["parameters"], 1805);
@@ -68,16 +63,14 @@ TEST(CliWide, PrintsItsNetworkItsPaceAndItsTables) {
 }
 
 TEST(CliWide, WithoutATimelineKnowsNothingOfHiddenCopies) {
-  const Finished child = run_weir_train(wide({"--batches", "3", "--json", "-"}));
-  ASSERT_EQ(child.exit_code, 0) << child.err;
+  const Finished child = succeeded(run_weir_train(wide({"--batches", "3", "--json", "-"})));
   EXPECT_TRUE(nlohmann::json::parse(child.out)["result"]["copies_hidden"].is_null());
 }
 
 TEST(CliWide, TablesFitTheTerminalAndAWideOneHasAllColumns) {
   const TemporaryDirectory directory;
   const std::string file = directory.file("run.pftrace");
-  const Finished child = run_weir_train(wide({"--batches", "3", "--timeline", file}));
-  ASSERT_EQ(child.exit_code, 0) << child.err;
+  const Finished child = succeeded(run_weir_train(wide({"--batches", "3", "--timeline", file})));
   EXPECT_LE(widest_line(child.out), 100U) << child.out;
   expect_legend_of(child.out, "memory of");
   expect_legend_of(child.out, "time by task, device");
@@ -96,14 +89,12 @@ TEST(CliWide, TablesFitTheTerminalAndAWideOneHasAllColumns) {
 TEST(CliWide, ShowsBothDevicesOfAPlacedFirstLayer) {
   const TemporaryDirectory directory;
   const std::string json = directory.file("figures.json");
-  const Finished child = run_weir_train(wide(
-      {"--batches", "5", "--first-layer", "cpu", "--first-layer-budget", "32MiB", "--json", json}));
-  ASSERT_EQ(child.exit_code, 0) << child.err;
+  const Finished child =
+      succeeded(run_weir_train(wide({"--batches", "5", "--first-layer", "cpu",
+                                     "--first-layer-budget", "32MiB", "--json", json})));
   EXPECT_NE(child.err.find("first-layer=cpu (--first-layer)"), std::string::npos) << child.err;
-  for (const char* part :
-       {"first layer  ", "batches copied to cpu", "copied from cpu to cpu", "copied back to cpu"}) {
-    EXPECT_NE(child.out.find(part), std::string::npos) << child.out;
-  }
+  expect_parts(child.out, {"first layer  ", "batches copied to cpu", "copied from cpu to cpu",
+                           "copied back to cpu"});
   EXPECT_THAT(child.out, ::testing::ContainsRegex("\nmemory of +peak MiB +budget MiB "));
   EXPECT_THAT(child.out, ::testing::ContainsRegex("\ncpu, first layer +[0-9.]+ +32.00 "));
   const auto placed = nlohmann::json::parse(read_file(json))["result"]["first_layer"];
@@ -119,12 +110,10 @@ TEST(CliWide, ShowsBothDevicesOfAPlacedFirstLayer) {
 TEST(CliWide, MakesADataSetAndTrainsOnIt) {
   const TemporaryDirectory directory;
   const std::string data = directory.file("data");
-  const Finished made = run_weir_train(wide({"--make", data, "--rows", "40"}));
-  ASSERT_EQ(made.exit_code, 0) << made.err;
-  const Finished child = run_weir_train({"wide", "--device", "cpu", "--budget", "64MiB", "--data",
-                                         data, "--hidden", "4", "--batch-size", "8", "--epochs",
-                                         "2", "--json", directory.file("figures.json")});
-  ASSERT_EQ(child.exit_code, 0) << child.err;
+  const Finished made = succeeded(run_weir_train(wide({"--make", data, "--rows", "40"})));
+  const Finished child = succeeded(run_weir_train(
+      {"wide", "--device", "cpu", "--budget", "64MiB", "--data", data, "--hidden", "4",
+       "--batch-size", "8", "--epochs", "2", "--json", directory.file("figures.json")}));
   const auto figures = nlohmann::json::parse(read_file(directory.file("figures.json")));
   EXPECT_EQ(figures["result"]["batches"], 10) << "two epochs of five";
   EXPECT_EQ(figures["result"]["test_images"], 4);
@@ -145,8 +134,7 @@ TEST(CliWide, SaysThatItsLastCheckpointIsMissing) {
     return run_weir_train(wide({"--batches", "2", "--checkpoint", file}));
   }();
   EXPECT_EQ(child.exit_code, 1) << child.err;
-  EXPECT_NE(child.err.find("does not have batch 2: what was trained is lost"), std::string::npos)
-      << child.err;
+  expect_parts(child.err, {"does not have batch 2: what was trained is lost"});
 }
 
 TEST(CliWide, SaysThatNothingIsLeftToTrain) {
@@ -157,11 +145,8 @@ TEST(CliWide, SaysThatNothingIsLeftToTrain) {
   ASSERT_EQ(run_weir_train(first).exit_code, 0);
   Words again = saving;
   again.insert(again.end(), {"3", "--resume"});
-  const Finished child = run_weir_train(again);
-  EXPECT_EQ(child.exit_code, 0) << child.err;
-  EXPECT_NE(child.err.find("has batch 5 already, and 3 are all: nothing was trained"),
-            std::string::npos)
-      << child.err;
+  const Finished child = succeeded(run_weir_train(again));
+  expect_parts(child.err, {"has batch 5 already, and 3 are all: nothing was trained"});
 }
 
 TEST(CliWide, RefusesACheckpointThatIsNoFile) {
@@ -197,8 +182,7 @@ class CliWideCheckpoints : public ::testing::Test {
   }
   /// Trains to the end and returns the last checkpoint.
   [[nodiscard]] std::string finish() const {
-    const Finished end = run_weir_train(training());
-    EXPECT_EQ(end.exit_code, 0) << end.err;
+    const Finished end = succeeded(run_weir_train(training()));
     return read_file(file_);
   }
 

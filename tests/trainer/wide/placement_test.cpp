@@ -25,8 +25,7 @@ TEST(WidePlacement, HasTheBitsOfOneDeviceUnderEveryPolicy) {
       for (const Policy policy : kAllPolicies) {
         SCOPED_TRACE(to_string(policy));
         settings.train.policy.policy = policy;
-        const WideResult run = train_to_weights(settings);
-        ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+        const WideResult run = finished(train_to_weights(settings));
         EXPECT_EQ(run.run.weights, expected.run.weights);
         EXPECT_EQ(run.run.mean_loss, expected.run.mean_loss);
         EXPECT_EQ(run.run.test_accuracy, expected.run.test_accuracy);
@@ -41,16 +40,14 @@ TEST(WidePlacement, LazyRowsAndLogisticLossToo) {
   settings.loss = SparseLoss::kLogistic;
   settings.lazy_rows = true;
   const WideResult expected = train_to_weights(settings);
-  const WideResult run = train_to_weights(placed(settings));
-  ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+  const WideResult run = finished(train_to_weights(placed(settings)));
   EXPECT_EQ(run.run.weights, expected.run.weights);
 }
 
 TEST(WidePlacement, OnlyActivationsLabelsAndGradientsGoOver) {
   WideSettings settings = placed(tiny_wide());
   settings.train.batches = 10;
-  const WideResult run = train_wide(settings);
-  ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+  const WideResult run = finished(train_wide(settings));
   ASSERT_TRUE(run.placement.has_value());
   EXPECT_EQ(run.placement->to_rest.bytes, bytes_to_rest(settings));
   EXPECT_EQ(run.placement->to_first.bytes, bytes_to_first(settings));
@@ -61,8 +58,7 @@ TEST(WidePlacement, OnlyActivationsLabelsAndGradientsGoOver) {
 TEST(WidePlacement, EachDeviceHasItsPartOfTheNetworkInItsOwnBudget) {
   WideSettings settings = placed(tiny_wide());
   settings.inputs = 20'000;  // 0.96 MB of weights for each of three copies
-  const WideResult run = train_wide(settings);
-  ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+  const WideResult run = finished(train_wide(settings));
   const Bytes first_layer{3 * 20'000 * 12 * sizeof(float)};
   EXPECT_GE(run.placement->memory.allocated, first_layer);
   EXPECT_LT(run.memory.allocated, first_layer);

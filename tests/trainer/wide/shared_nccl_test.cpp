@@ -7,6 +7,7 @@
 
 #include "../ranks/torchrun.hpp"
 #include "shared_results.hpp"
+#include "trainer/expect_parts.hpp"
 
 namespace weir::testing {
 namespace {
@@ -26,8 +27,7 @@ TEST(SharedTrainingByNccl, IsAsOfOneProcessAndSendsTheBytesOfItsFormula) {
   const auto one = start_rank(1, port, WEIR_SHARED_PROGRAM, words);
   std::string out;
   for (const auto& rank : {&zero, &one}) {
-    const Finished finished = (*rank)->wait();
-    ASSERT_EQ(finished.exit_code, 0) << finished.err;
+    const Finished finished = succeeded((*rank)->wait());
     out += finished.out;
   }
   expect_as_alone(out, directory.file(""), 2);
@@ -65,14 +65,26 @@ TEST(SharedTrainingByNccl, TheCommandStartsWithTorchrunsVariables) {
   expect_two_ranks(directory.file("figures.json"));
 }
 
+TEST(SharedTrainingByNccl, ADifferenceEndsBothAndRankZeroSaysInWhat) {
+  const TemporaryDirectory directory;
+  const std::string port = free_port();
+  auto other = wide("data", directory.file("figures.json"));
+  const auto zero = start_rank(0, port, WEIR_TRAIN_PROGRAM, other);
+  other.insert(other.end(), {"--seed", "7"});
+  const auto one = start_rank(1, port, WEIR_TRAIN_PROGRAM, other);
+  const Finished first = zero->wait();
+  EXPECT_EQ(first.exit_code, 2);
+  EXPECT_EQ(one->wait().exit_code, 2);
+  EXPECT_THAT(first.err, HasSubstr("the ranks differ in --seed: rank 0 has '1'; rank 1 has '7'"));
+}
+
 #ifndef __SANITIZE_THREAD__  // it knows nothing of MPI's own threads
 TEST(SharedTrainingByNccl, TheCommandStartsUnderMpirun) {
   const TemporaryDirectory directory;
   std::vector<std::string> words = wide("data", directory.file("figures.json"));
   words.insert(words.begin(), {"-n", "2", WEIR_TRAIN_PROGRAM});
-  const Finished finished =
-      ChildProcess(words, {.program = "/usr/bin/mpirun.mpich", .environment = two_gpus()}).wait();
-  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  const Finished finished = succeeded(
+      ChildProcess(words, {.program = "/usr/bin/mpirun.mpich", .environment = two_gpus()}).wait());
   expect_two_ranks(directory.file("figures.json"));
 }
 #endif

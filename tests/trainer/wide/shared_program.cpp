@@ -4,7 +4,6 @@
 //   shared_program DEVICE FOLDER            trains every case twice, and writes for each
 //                                           FOLDER/CASE.RANK, its weights, and a line of figures
 //   shared_program DEVICE FOLDER killed     the last rank kills itself in its fifth batch
-//   shared_program DEVICE FOLDER stopped    … stops, and the others need not wait long for it
 //
 // Exits with 1 if the second training has other bits than the first.
 
@@ -61,34 +60,27 @@ void train_all(const std::string& device, const std::string& folder, Communicato
   }
 }
 
-void fail(const std::string& device, const std::string& how, Communicator& ranks) {
+void die(const std::string& device, Communicator& ranks) {
   WideSettings settings = testing::shared_cases(device).front().settings;
   settings.train.batches = 1'000'000;
   const bool last = ranks.rank() == ranks.size() - 1;
-  (void)train_wide(settings, {.on_done =
-                                  [&](std::uint64_t done, std::uint64_t /*all*/) {
-                                    if (last && done == 5) {
-                                      (void)std::raise(how == "killed" ? SIGKILL : SIGSTOP);
-                                    }
-                                  },
-                              .ranks = &ranks});
+  const auto on_done = [&](std::uint64_t done, std::uint64_t /*all*/) {
+    if (last && done == 5) (void)std::raise(SIGKILL);
+  };
+  (void)train_wide(settings, {.on_done = on_done, .ranks = &ranks});
 }
 
-int run(const std::string& device, const std::string& folder, const std::string& how) {
+int run(const std::string& device, const std::string& folder, bool dies) {
   const Launch launch = find_launch();
   RanksOptions options;
   options.lifeline.beat = 100ms;
-  options.lifeline.dead_after = how == "stopped" ? 3s : 60s;  // a busy machine is slow
+  options.lifeline.dead_after = 60s;  // a busy machine is slow
   DeviceId id = parse_device_id(device);
   if (id.kind == DeviceKind::kCuda) id.ordinal = launch.local_rank;
   const auto ranks = open_communicator(launch, id, options);
   const std::string own =
       id.kind == DeviceKind::kCpu ? "cpu" : "cuda:" + std::to_string(id.ordinal);
-  if (how.empty()) {
-    train_all(own, folder, *ranks);
-  } else {
-    fail(own, how, *ranks);
-  }
+  dies ? die(own, *ranks) : train_all(own, folder, *ranks);
   ranks->finish();
   return 0;
 }
@@ -97,7 +89,7 @@ int run(const std::string& device, const std::string& folder, const std::string&
 
 int main(int count, char** arguments) {
   return weir::run_main("shared_program", [&] {
-    if (count < 3) throw weir::UsageError("shared_program DEVICE FOLDER [killed|stopped]");
-    return run(arguments[1], arguments[2], count > 3 ? arguments[3] : "");
+    if (count < 3) throw weir::UsageError("shared_program DEVICE FOLDER [killed]");
+    return run(arguments[1], arguments[2], count > 3);
   });
 }

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <optional>
 
-#include "standin/standin.hpp"
 #include "support/sanitized.hpp"
+#include "trainer/standin_trainer.hpp"
 #include "trainer/wide/placement_jobs.hpp"
 #include "trainer/wide/wide_jobs.hpp"
 
@@ -21,32 +21,7 @@ WideSettings gpu_wide() {
   return settings;
 }
 
-/// Norm of the difference over the norm of `expected`.
-double wide_difference(const LayerWeights& actual, const LayerWeights& expected) {
-  double difference = 0;
-  double norm = 0;
-  EXPECT_EQ(actual.size(), expected.size());
-  for (std::size_t p = 0; p < expected.size(); ++p) {
-    EXPECT_EQ(actual[p].size(), expected[p].size());
-    for (std::size_t i = 0; i < expected[p].size(); ++i) {
-      difference += std::pow(double{actual[p][i]} - double{expected[p][i]}, 2);
-      norm += std::pow(double{expected[p][i]}, 2);
-    }
-  }
-  return std::sqrt(difference / norm);
-}
-
-class StandinWide : public ::testing::Test {
- protected:
-  StandinWide() { weir_standin_reset(); }
-  ~StandinWide() override {
-    const WeirStandinLive live = weir_standin_live();
-    EXPECT_EQ(live.streams, 0U);
-    EXPECT_EQ(live.events, 0U);
-    EXPECT_EQ(live.device_blocks, 0U);
-    EXPECT_EQ(live.host_blocks, 0U);
-  }
-};
+class StandinWide : public StandinTrainer {};
 
 TEST_F(StandinWide, AgreesWithTheCpuDevice) {
   for (const SparseLoss loss : {SparseLoss::kSoftmax, SparseLoss::kLogistic}) {
@@ -67,7 +42,7 @@ TEST_F(StandinWide, AgreesWithTheCpuDevice) {
         // Only the products may be rounded differently. In 16 bits an activation then falls on the
         // other side of a rounding boundary now and then.
         const double most = precision == Precision::kFloat32 ? 1e-5 : 1e-3;
-        EXPECT_LE(wide_difference(gpu.run.weights, cpu.run.weights), most);
+        EXPECT_LE(relative_difference(gpu.run.weights, cpu.run.weights), most);
         EXPECT_NEAR(*gpu.run.mean_loss, *cpu.run.mean_loss, 1e-3 * *cpu.run.mean_loss);
       }
     }
@@ -79,22 +54,20 @@ TEST_F(StandinWide, AFirstLayerOnTheCpuAgreesWithOneOnTheGpu) {
     SCOPED_TRACE(to_string(precision));
     WideSettings settings = gpu_wide();
     settings.precision = precision;
-    const WideResult together = train_to_weights(settings);
-    ASSERT_EQ(together.run.outcome, Outcome::kFinished) << together.run.report;
+    const WideResult together = finished(train_to_weights(settings));
     settings = placed(settings);
     std::optional<LayerWeights> expected;
     for (const Policy policy : kAllPolicies) {
       SCOPED_TRACE(to_string(policy));
       settings.train.policy.policy = policy;
-      const WideResult run = train_to_weights(settings);
-      ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+      const WideResult run = finished(train_to_weights(settings));
       if (!expected) expected = run.run.weights;
       EXPECT_EQ(run.run.weights, *expected);
       EXPECT_EQ(run.skipped_steps, together.skipped_steps);
       EXPECT_EQ(run.placement->to_rest.bytes, bytes_to_rest(settings));
       EXPECT_EQ(run.placement->to_first.bytes, bytes_to_first(settings));
     }
-    EXPECT_LE(wide_difference(*expected, together.run.weights),
+    EXPECT_LE(relative_difference(*expected, together.run.weights),
               precision == Precision::kFloat32 ? 1e-5 : 1e-3);
   }
 }
@@ -116,8 +89,7 @@ TEST_F(StandinWide, GivesTheSameWeightsUnderEveryPolicy) {
     SCOPED_TRACE(to_string(policy));
     WideSettings settings = gpu_wide();
     settings.train.policy.policy.value = policy;
-    const WideResult run = train_to_weights(settings);
-    ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+    const WideResult run = finished(train_to_weights(settings));
     if (!expected) expected = run.run.weights;
     EXPECT_EQ(run.run.weights, *expected);
   }

@@ -57,8 +57,7 @@ TEST(WideFeeding, MemoryIsBoundedAtEachSpeedOfTheReaders) {
   for (const double times : kReaderTimes) {
     SCOPED_TRACE(times);
     const WideResult run =
-        train_with(read_slowly(settings, seconds, times), Policy::kThrottled, budget);
-    ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+        finished(train_with(read_slowly(settings, seconds, times), Policy::kThrottled, budget));
     EXPECT_LE(run.run.pool.reserved.peak, budget);
     // A buffer for each batch ahead, the one at hand and each in flight: however many batches.
     const std::uint64_t buffers = ahead + 1 + run.run.admission.most_submitted;
@@ -80,8 +79,7 @@ TEST(WideFeeding, HostMemoryIsConstantWhereOneBatchIsInFlight) {
   for (const double times : kReaderTimes) {
     SCOPED_TRACE(times);
     const WideResult run =
-        train_with(read_slowly(settings, seconds, times), Policy::kBarrier, gib(1));
-    ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+        finished(train_with(read_slowly(settings, seconds, times), Policy::kBarrier, gib(1)));
     EXPECT_EQ(run.host_memory.later, Bytes{});
     EXPECT_EQ(run.run.samples.front().staging, run.run.samples.back().staging);
   }
@@ -94,8 +92,8 @@ TEST(WideFeeding, WeightsAreTheSameUnderEveryPolicyAtEachSpeedOfTheReaders) {
   for (const double times : kReaderTimes) {
     for (const Policy policy : kAllPolicies) {
       SCOPED_TRACE(std::string(to_string(policy)) + ", " + std::to_string(times));
-      const WideResult run = train_with(read_slowly(settings, seconds, times), policy, mib(64));
-      ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+      const WideResult run =
+          finished(train_with(read_slowly(settings, seconds, times), policy, mib(64)));
       EXPECT_EQ(run.run.weights, expected.run.weights);
       EXPECT_EQ(run.run.mean_loss, expected.run.mean_loss);
     }
@@ -106,8 +104,7 @@ TEST(WideFeeding, SlowReadersHoldTheDeviceBackAndNothingElse) {
   WideSettings settings = tiny_wide();
   settings.train.batches = 10;
   settings.read_time.value = std::chrono::milliseconds(4);
-  const WideResult run = train_to_weights(settings);
-  ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+  const WideResult run = finished(train_to_weights(settings));
   // When the time begins at most three batches are made or being made; two readers make the rest.
   EXPECT_GE(run.run.seconds, 0.004 * (10 - 3) / 2);
   EXPECT_EQ(run.run.admission.forced, 0U);

@@ -31,6 +31,12 @@ using LayerWeights = std::vector<std::vector<float>>;
   return settings;
 }
 
+/// Returns a run that finished. Throws its report otherwise.
+[[nodiscard]] inline WideResult finished(WideResult run) {
+  if (run.run.outcome != Outcome::kFinished) throw std::runtime_error(run.run.report);
+  return run;
+}
+
 [[nodiscard]] inline WideResult train_to_weights(const WideSettings& settings) {
   return train_wide(settings, {.read_weights = true});
 }

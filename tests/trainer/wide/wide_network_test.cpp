@@ -29,8 +29,7 @@ TEST(WideNetwork, GradientsAreThoseOfDifferencesThroughTheWholeNetwork) {
     settings.train.learning_rate = 1;  // so that a step is the gradient
     settings.train.batches = 1;
     const LayerWeights before = initial_weights(settings);
-    const WideResult run = train_to_weights(settings);
-    ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+    const WideResult run = finished(train_to_weights(settings));
     const SparseRows rows = batch_rows(settings, 0);
     ReferenceWide reference(settings, before);
     EXPECT_LE(relative(*run.run.mean_loss, reference.loss(rows, loss)), 1e-5);
@@ -75,8 +74,7 @@ TEST(WideNetwork, IsAsADenseOneAfterFiftySteps) {
           reference.adam(gradients, settings.optimizer_options());
         }
       }
-      const WideResult run = train_to_weights(settings);
-      ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+      const WideResult run = finished(train_to_weights(settings));
       EXPECT_LE(largest_difference(run.run.weights, reference.parameters()), 1e-5);
       EXPECT_LE(relative(*run.run.mean_loss, total / 50), 1e-5);
     }

@@ -92,8 +92,8 @@ TEST(WideRanks, OneRankTrainsAsOneProcess) {
   for (const Parallel parallel : {Parallel::kData, Parallel::kModel}) {
     SCOPED_TRACE(to_string(parallel));
     settings.parallel = std::optional<Parallel>(parallel);
-    const WideResult one = train_wide(settings, {.read_weights = true, .ranks = ranks.get()});
-    ASSERT_EQ(one.run.outcome, Outcome::kFinished) << one.run.report;
+    const WideResult one =
+        finished(train_wide(settings, {.read_weights = true, .ranks = ranks.get()}));
     EXPECT_EQ(one.run.weights, alone.run.weights);
     EXPECT_EQ(one.run.mean_loss, alone.run.mean_loss);
     EXPECT_EQ(one.hit_share, alone.hit_share);

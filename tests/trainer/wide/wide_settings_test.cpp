@@ -4,7 +4,7 @@
 
 #include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
-#include "trainer/wide/wide_checkpoint.hpp"
+#include "trainer/wide/wide_agreement.hpp"
 #include "trainer/wide/wide_jobs.hpp"
 
 namespace weir::testing {
@@ -92,20 +92,6 @@ TEST(WideSettings, ParsesListsNumbersAndNames) {
   EXPECT_EQ(parse_scale("--scale", "0.02"), 0.02);
   for (const char* bad : {"0", "-1", "17", "nan", "1x"}) {
     EXPECT_THROW((void)parse_scale("--scale", bad), UsageError) << bad;
-  }
-  for (const Optimizer o :
-       {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam, Optimizer::kAdamax}) {
-    EXPECT_EQ(parse_name<Optimizer>("--optimizer", to_string(o)), o);
-  }
-  for (const Precision p :
-       {Precision::kFloat32, Precision::kTf32, Precision::kBf16, Precision::kFp16}) {
-    EXPECT_EQ(parse_name<Precision>("--precision", to_string(p)), p);
-  }
-  for (const SparseLoss loss : {SparseLoss::kSoftmax, SparseLoss::kLogistic}) {
-    EXPECT_EQ(parse_name<SparseLoss>("--loss", to_string(loss)), loss);
-  }
-  for (const DataPlace place : {DataPlace::kHost, DataPlace::kDevice}) {
-    EXPECT_EQ(parse_name<DataPlace>("--keep-data", to_string(place)), place);
   }
   EXPECT_THROW((void)parse_name<DataPlace>("--keep-data", "disk"), UsageError);
   EXPECT_THROW((void)parse_name<Optimizer>("--optimizer", "adagrad"), UsageError);

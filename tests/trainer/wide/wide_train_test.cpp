@@ -24,8 +24,7 @@ TEST(WideTraining, LearnsFromItsRows) {
   settings.train.batch_size = 16;
   settings.train.learning_rate = 0.01;
   settings.pace = 100;
-  const WideResult run = train_wide(settings);
-  ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+  const WideResult run = finished(train_wide(settings));
   ASSERT_EQ(run.pace.size(), 4U);
   EXPECT_LT(run.pace.back().mean_loss, run.pace.front().mean_loss);
   EXPECT_GT(run.pace.back().hit_share, run.pace.front().hit_share);
@@ -38,8 +37,7 @@ TEST(WideTraining, FinishesThrottledWithTwoBatchesWhereUnboundedRunsOut) {
   const WideMemory memory = memory_of(settings);
   ASSERT_GT(memory.batch, kib(600)) << "batches too small to show anything";
   const Bytes budget = memory.live + memory.batch * 2;
-  const WideResult throttled = train_with(settings, Policy::kThrottled, budget);
-  ASSERT_EQ(throttled.run.outcome, Outcome::kFinished) << throttled.run.report;
+  const WideResult throttled = finished(train_with(settings, Policy::kThrottled, budget));
   EXPECT_LE(throttled.run.pool.reserved.peak, budget);
   const WideResult unbounded = train_with(settings, Policy::kUnbounded, budget);
   EXPECT_EQ(unbounded.run.outcome, Outcome::kOutOfMemory);
@@ -48,8 +46,7 @@ TEST(WideTraining, FinishesThrottledWithTwoBatchesWhereUnboundedRunsOut) {
 TEST(WideTraining, CopiesOnlyTheSparseBatchesAndTheFiguresOfTheLines) {
   WideSettings settings = tiny_wide();
   settings.pace = 10;
-  const WideResult run = train_wide(settings);
-  ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+  const WideResult run = finished(train_wide(settings));
   EXPECT_EQ(run.to_host.bytes, Bytes{5 * 2 * sizeof(float)}) << "five lines of two figures";
   // 50 batches of 6 rows with at most 9 entries of four words, and some words for each row and
   // column.
@@ -103,8 +100,7 @@ TEST(WideTraining, ShorterFormatsTrainAlmostAsWell) {
   for (const Precision precision : {Precision::kTf32, Precision::kBf16, Precision::kFp16}) {
     SCOPED_TRACE(to_string(precision));
     settings.precision = precision;
-    const WideResult run = train_to_weights(settings);
-    ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+    const WideResult run = finished(train_to_weights(settings));
     EXPECT_NE(run.run.weights, expected.run.weights) << "it is another precision";
     EXPECT_NEAR(*run.run.mean_loss, *expected.run.mean_loss, 0.02 * *expected.run.mean_loss);
   }
@@ -116,8 +112,7 @@ TEST(WideTraining, AnOverflowHalvesTheLossScaleAndTrainsOn) {
   settings.precision = Precision::kFp16;
   settings.loss = SparseLoss::kLogistic;
   settings.train.batch_size = 1;  // a slope is up to 1, times 2^16
-  const WideResult run = train_wide(settings);
-  ASSERT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+  const WideResult run = finished(train_wide(settings));
   EXPECT_GT(run.skipped_steps, 0U);
   EXPECT_LT(run.skipped_steps, settings.train.batches.value);
   EXPECT_EQ(run.loss_scale, 0x1p16F / static_cast<float>(1U << run.skipped_steps));
@@ -140,8 +135,7 @@ TEST_F(WideData, KeptOnTheDeviceIsCopiedOnce) {
   settings.train.batches = 5;
   const WideResult copied = train_to_weights(settings);
   settings.keep_data = DataPlace::kDevice;
-  const WideResult kept = train_to_weights(settings);
-  ASSERT_EQ(kept.run.outcome, Outcome::kFinished) << kept.run.report;
+  const WideResult kept = finished(train_to_weights(settings));
   EXPECT_EQ(kept.run.weights, copied.run.weights) << "the first epoch has the same batches";
   EXPECT_GT(copied.to_device.bytes, Bytes{});
   EXPECT_EQ(kept.to_device.bytes, Bytes{}) << "in the measured time";
@@ -177,8 +171,7 @@ class WideCheckpoints : public ::testing::Test {
   }
   /// Trains to the end in one go, and returns the last checkpoint's bytes.
   std::string uninterrupted() {
-    const WideResult run = train_wide(settings);
-    EXPECT_EQ(run.run.outcome, Outcome::kFinished) << run.run.report;
+    const WideResult run = finished(train_wide(settings));
     EXPECT_EQ(run.checkpoints->last, std::optional<std::uint64_t>(20));
     const std::string bytes = read_file(settings.checkpoint.value);
     std::filesystem::remove(settings.checkpoint.value);
@@ -211,8 +204,7 @@ TEST_F(WideCheckpoints, AStoppedRunGoesOnWithTheSameBits) {
       train_to(3);
       settings.resume = true;
       train_to(11);
-      const WideResult rest = train_wide(settings);
-      ASSERT_EQ(rest.run.outcome, Outcome::kFinished) << rest.run.report;
+      const WideResult rest = finished(train_wide(settings));
       EXPECT_EQ(rest.first, 11U);
       EXPECT_EQ(rest.run.batches, 9U);
       EXPECT_TRUE(read_file(settings.checkpoint.value) == expected)
