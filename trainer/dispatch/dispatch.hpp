@@ -1,7 +1,8 @@
 #pragma once
 
-// y = x + 1 on its own device: the stages of one operation, and many with one wait each or one in
-// all.
+// Repeats the small experiments of the chapter on asynchronous computation in Dive into Deep
+// Learning (d2l.ai) on the real scheduler: y = x + 1 many times, with one wait each or one in all,
+// beside the prediction; and a matrix product, timed at its return and its end.
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,7 @@
 #pragma once
 
-// Reduces the rounds of a case to medians, and compares predictions with measurements. Pure.
+// Reduces the rounds of a case to medians, compares predictions with measurements, and formats them
+// as tables for people and as JSON for programs, with the same figures. Pure.
 
 #include <cstdint>
 #include <string>

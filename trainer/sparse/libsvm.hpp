@@ -1,6 +1,22 @@
 #pragma once
 
-// The lines of a text file, read block by block, and the common format of the messages about them.
+// Text files of sparse rows in the format of LIBSVM (www.csie.ntu.edu.tw/~cjlin/libsvm), with any
+// number of labels in a row:
+//
+//   LABEL[,LABEL...] INDEX:VALUE INDEX:VALUE ...
+//
+// - Labels are classes, from 0, in any order. A row without labels begins with a blank or with its
+//   first entry. A row may have no entries.
+// - Indices ascend, and count from 1. They count from 0 if the first line is `ROWS FEATURES
+// LABELS`,
+//   as in the extreme classification repository (manikvarma.org/downloads/XC).
+// - A comment begins with # and ends with the line. Lines with nothing but a comment are skipped.
+//   Empty lines are skipped too, unless the first line gives the number of rows: then each is a row
+//   without labels and entries.
+// - Each line, also the last, ends with a line break.
+//
+// Everything in a file is checked; a fault throws a UsageError of one line: the option, the file,
+// the line and column, what was expected and what was found.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +35,7 @@ namespace weir {
 /// Copies the next bytes of a file, at least one unless the file has ended. Returns how many.
 using ReadBytes = std::function<std::size_t(std::span<char> to)>;
 
+/// The lines of a text file, read block by block, and the common format of the messages about them.
 class TextLines {
  public:
   static constexpr std::size_t kBlock = std::size_t{1} << 16U;

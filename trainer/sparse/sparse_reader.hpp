@@ -23,7 +23,8 @@
 
 namespace weir {
 
-/// Keeps its working memory, so use one for many batches. One thread at a time.
+/// Packs a batch of rows for the device: by rows, by columns, and its labels. Keeps its working
+/// memory, so use one for many batches. One thread at a time.
 class BatchPacker {
  public:
   /// Sorts the entries by column and returns the sizes. Throws UsageError if there is no row, or

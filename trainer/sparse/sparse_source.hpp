@@ -13,6 +13,7 @@
 
 namespace weir {
 
+/// The shape of made rows; see SparseDraw.
 struct SparseShape {
   std::size_t columns = 0;      ///< at most SparseDraw::kMostColumns
   std::size_t classes = 0;      ///< at most kMostSparse
@@ -20,6 +21,9 @@ struct SparseShape {
   std::size_t most_labels = 3;  ///< a row has from one to this many
 };
 
+/// Made rows that look like text: a few columns are in most rows, most columns in few; and some of
+/// a row's columns follow from its labels, so that the labels can be learned.
+///
 /// Draws rows by number. Row i depends only on the shape, the seed and i, on every machine.
 ///
 /// Column and class number k (counted by frequency) is drawn with a probability that falls as 1 / k

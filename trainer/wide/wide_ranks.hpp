@@ -72,6 +72,9 @@ struct WideSplit {
 /// ranges' first.
 [[nodiscard]] SparseSource part_of_columns(SparseSource source, Shard inputs, Shard outputs);
 
+/// What the ranks of a wide network exchange in a step, as operations on a scheduler: every method
+/// submits and returns; nothing here waits. Each rank must call the same methods in the same order,
+/// with tensors of the same sizes. One thread at a time.
 class WideExchange {
  public:
   /// `rows` are those of a whole batch. `operations` and the ranks must outlive what is submitted.

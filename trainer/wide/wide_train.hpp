@@ -1,6 +1,6 @@
 #pragma once
 
-// What a wide run shows.
+// One run of the wide network from settings to figures, on its own device.
 
 #include <chrono>
 #include <cstdint>
