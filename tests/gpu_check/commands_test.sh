@@ -25,14 +25,14 @@ refuses() {
 }
 
 check=$root/tools/gpu-check
-"$program" --help | grep -q '^  train ' || wrong "weir-gpu --help names the commands put into it"
+grep -q '^  train ' <<<"$("$program" --help)" || wrong "weir-gpu --help names the commands put into it"
 refuses 2 'a command is needed' "$program"
 refuses 2 "'nonsense' is not a command" "$program" nonsense
 refuses 2 "what is 'nonsense'" "$program" test nonsense
-"$program" train run --help | grep -q 'weir-gpu train' || wrong "a program in it has its own help"
+grep -q 'weir-gpu train' <<<"$("$program" train run --help)" || wrong "a program in it has its own help"
 
 report=$root/tools/gpu_check/report.py
-"$report" --help | grep -q 'report.py CALL... OUTPUT-FOLDER' || wrong "report.py --help prints the usage"
+grep -q 'report.py CALL... OUTPUT-FOLDER' <<<"$("$report" --help)" || wrong "report.py --help prints the usage"
 # A call, whose page must not take the place of what is read; nor may a page be lost.
 echo '{"date": "2000-01-01", "steps": [{"name": "bench", "exit_code": 0, "seconds": 3, "limit_seconds": 40}], "machine":
   {"gpus": [{"name": "A", "memory_bytes": 1, "compute_capability": "0", "multiprocessors": 1}]}}' >"$scratch/call.json"
@@ -54,7 +54,7 @@ status=0
 ((status == 2)) || wrong "a filter that selects no test exits 2, not $status"
 grep -q 'no test ran' "$scratch/err" || wrong "and says so"
 
-"$check" --help | grep -q '^usage: ' || wrong "--help prints the usage"
+grep -q '^usage: ' <<<"$("$check" --help)" || wrong "--help prints the usage"
 refuses 2 'needs a number' "$check" --limit soon
 refuses 2 'expected one argument' "$check" --output
 refuses 2 'needs a folder' "$check" --output ''
