@@ -7,6 +7,11 @@
 
 namespace weir {
 
+void refuse_dtype(std::string_view what, DType has, DType asked) {
+  throw UsageError(std::string(what) + " has elements of " + std::string(to_string(has)) +
+                   ", used as " + std::string(to_string(asked)));
+}
+
 Shape::Shape(std::initializer_list<std::size_t> extents) : dimensions_(extents.size()) {
   if (dimensions_ == 0 || dimensions_ > kMostDimensions) {
     throw UsageError("a shape has 1 to 4 extents, not " + std::to_string(dimensions_));

@@ -1,4 +1,4 @@
-// The table of device kinds.
+// The table of device kinds, and opening a device by its name.
 
 #include "scheduler/device/device_kind.hpp"
 
@@ -6,10 +6,14 @@
 #include <charconv>
 #include <cstddef>
 #include <system_error>
+#include <utility>
 
 #include "allocator/base/error.hpp"
 #include "scheduler/device/cpu_device.hpp"
 #include "scheduler/device/cuda.hpp"
+#include "scheduler/device/device.hpp"
+#include "scheduler/device/serves_device.hpp"
+#include "scheduler/device/stream.hpp"
 
 namespace weir {
 namespace {
@@ -94,6 +98,21 @@ std::string allowed_devices() {
   std::string text;
   for (const KindOfDevice& kind : kKinds) text.append(kind.help).append(", ");
   return text + "or auto";
+}
+
+Device open_device(std::string_view name, const DeviceOptions& options) {
+  if (name == "auto") return open_device(default_device().name, options);
+  const DeviceId id = parse_device_id(name);
+  require_memory(id, options.memory);
+  return Device(kind_of(id).open(id.ordinal, options));
+}
+
+bool on_device_thread() noexcept { return ServesDevice::here(); }
+
+DefaultDevice default_device() {
+  CudaAnswer answer = find_cuda();
+  if (answer.devices > 0) return {.name = "cuda", .why = std::move(answer.name)};
+  return {.name = "cpu", .why = std::move(answer.why)};
 }
 
 }  // namespace weir
