@@ -11,39 +11,14 @@
 #include <thread>
 #include <vector>
 
-#include "scheduler/rig.hpp"
+#include "scheduler/run_batch.hpp"
 
 namespace weir {
 namespace {
 
 using namespace testing;  // NOLINT: the fakes and helpers of the suite
 
-constexpr Bytes pages(std::uint64_t count) { return kib(4) * count; }
 constexpr Bytes kBudget = pages(64);
-
-/// The pages of a batch's blocks, each a power of two, so that the batch holds their sum.
-using Blocks = std::vector<std::uint64_t>;
-
-Bytes sum_of(const Blocks& blocks) {
-  Bytes sum;
-  for (const std::uint64_t count : blocks) sum += pages(count);
-  return sum;
-}
-
-/// Allocates all its blocks, on two streams in turn, and frees them.
-void run_batch(Rig& rig, const Blocks& blocks, const std::string& kind, std::optional<Bytes> hint) {
-  const Batch batch = rig->begin_batch(kind, {.hint = hint});
-  std::vector<Tensor> tensors;
-  for (const std::uint64_t count : blocks) {
-    Tensor tensor = rig->empty(shape_of(pages(count)));
-    if (tensors.empty()) {
-      rig->submit("stage", {.writes = {tensor}, .stream = StreamRole::kCopyIn}, nothing());
-    } else {
-      rig->submit("use", {.reads = {tensors.back()}, .writes = {tensor}}, nothing());
-    }
-    tensors.push_back(std::move(tensor));
-  }
-}
 
 struct Outcome {
   std::uint64_t out_of_memory = 0;
@@ -58,11 +33,10 @@ Outcome produce(const std::vector<Blocks>& each, std::size_t total, bool hinted)
   std::vector<std::future<void>> producers;
   for (const Blocks& blocks : each) {
     producers.push_back(std::async(std::launch::async, [&] {
-      const std::string kind = "of " + std::to_string(sum_of(blocks).count);
       const std::optional<Bytes> hint = hinted ? std::optional(sum_of(blocks)) : std::nullopt;
       while (left.fetch_sub(1) - 1 < total) {
         try {
-          run_batch(rig, blocks, kind, hint);
+          run_batch(rig, blocks, {.hint = hint});
         } catch (const OutOfMemory&) {
           ++out_of_memory;
         }
@@ -72,17 +46,6 @@ Outcome produce(const std::vector<Blocks>& each, std::size_t total, bool hinted)
   for (auto& producer : producers) producer.get();
   expect_idle(rig);
   return {out_of_memory, rig->admission()};
-}
-
-TEST(Producers, ThreeWithTruthfulHintsOfHalfTheBudgetNeverRunOut) {
-  const Outcome outcome = produce({{16, 16}, {16, 16}, {16, 16}}, 2000, true);
-  EXPECT_EQ(outcome.out_of_memory, 0U) << "of 2000 batches";
-  EXPECT_EQ(outcome.admission.forced, 0U);
-}
-
-TEST(Producers, SixOfThreeEighthsOfTheBudgetNeverRunOut) {
-  const Outcome outcome = produce(std::vector<Blocks>(6, {16, 8}), 2000, false);
-  EXPECT_EQ(outcome.out_of_memory, 0U) << "of 2000 batches";
 }
 
 TEST(Producers, ManyInLineSleepFewTimesForEachBatch) {
@@ -131,11 +94,6 @@ TEST(Producers, WhoIsPassedOverForItsShareOfTheQueueWakesTheNext) {
   for (auto& producer : producers) producer.get();
   expect_idle(rig);
   EXPECT_EQ(rig->admission().settled, 4U * 300);
-}
-
-TEST(Producers, AWeightOfZeroIsRefused) {
-  Rig rig({.budget = kBudget});
-  EXPECT_THROW((void)rig->begin_batch("train", {.weight = 0}), UsageError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ProducersInTurn, ::testing::Values(2, 3, 6, 8),

@@ -9,24 +9,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdlib>
 #include <functional>
 #include <future>
-#include <mutex>
-#include <optional>
 #include <random>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "../rig.hpp"
+#include "../run_batch.hpp"
 #include "support/random_seed.hpp"
-#include "support/sanitized.hpp"
-#include "watchdog.hpp"
 
 namespace weir {
 namespace {
@@ -34,10 +28,7 @@ namespace {
 using namespace testing;  // NOLINT: the fakes and helpers of the suite
 
 constexpr std::uint64_t kPages = 64;  // the budget
-constexpr Bytes pages(std::uint64_t count) { return kib(4) * count; }
-
-/// The pages of a batch's blocks, each a power of two, so that the batch holds their sum.
-using Blocks = std::vector<std::uint64_t>;
+constexpr std::uint64_t kProducersOfEach = 3;
 
 Blocks any_blocks(std::minstd_rand& random) {
   static const std::vector<Blocks> kAll{{8}, {16, 8}, {16, 16}, {32, 8}, {32, 16, 16}, {64}};
@@ -58,41 +49,18 @@ struct Plan {
   std::function<void()> while_open{};  ///< called once the batch holds its memory
 };
 
-void run_batch(Rig& rig, const Blocks& blocks, const Plan& plan) {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t count : blocks) sum += count;
-  NamedThread::doing("begin_batch");
-  const Batch batch = rig->begin_batch(
-      "of " + std::to_string(sum), {.hint = pages(sum), .stop = plan.stop, .weight = plan.weight});
-  NamedThread::doing("submit");
-  std::vector<Tensor> tensors;
-  for (const std::uint64_t count : blocks) {
-    Tensor tensor = rig->empty(shape_of(pages(count)));
-    if (tensors.empty()) {
-      rig->submit("stage", {.writes = {tensor}, .stream = StreamRole::kCopyIn}, nothing());
-    } else {
-      rig->submit("use", {.reads = {tensors.back()}, .writes = {tensor}}, nothing());
-    }
-    tensors.push_back(std::move(tensor));
-  }
-  NamedThread::doing("the wait for another producer");
-  if (plan.while_open) plan.while_open();
-  NamedThread::doing("the end of a batch");
-}
-
-std::future<void> produce(Rig& rig, Watchdog& watchdog, const char* name, Plan plan, Ends& ends) {
-  return std::async(std::launch::async, [&rig, &watchdog, name, plan = std::move(plan), &ends] {
-    const NamedThread named(name);
+std::future<void> produce(Rig& rig, Plan plan, Ends& ends) {
+  return std::async(std::launch::async, [&rig, plan = std::move(plan), &ends] {
     for (const Blocks& blocks : plan.batches) {
       try {
-        run_batch(rig, blocks, plan);
+        run_batch(rig, blocks, {.hint = sum_of(blocks), .stop = plan.stop, .weight = plan.weight},
+                  plan.while_open);
         ++ends.batches;
       } catch (const OutOfMemory&) {
         ++ends.out_of_memory;
       } catch (const Cancelled&) {
         ++ends.cancelled;
       }
-      watchdog.note_moved();
     }
   });
 }
@@ -102,9 +70,6 @@ std::uint64_t schedules() {
   const char* text = std::getenv("WEIR_TEST_SCHEDULES");
   return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : kDefault;
 }
-
-constexpr std::chrono::seconds kTooLong{WEIR_TEST_SANITIZED ? 100 : 30};
-constexpr std::array<const char*, 3> kNames{"producer 0", "producer 1", "producer 2"};
 
 /// A number of batches; with so little time that a producer with two batches queued is passed over;
 /// or one that adapts.
@@ -120,21 +85,19 @@ void run_fitting(std::uint64_t seed, std::uint64_t some, Ends& ends) {
   std::minstd_rand random(static_cast<unsigned>(seed));
   Rig rig(
       {.budget = pages(kPages), .run_ahead = any_target(random), .grace = std::chrono::hours(1)});
-  Watchdog watchdog(kTooLong, [seed] { return seed_message(seed) + "\n"; });
   for (std::uint64_t i = 0; i < some; ++i) {
     const Delays delays(seed + i);
     std::stop_source stop;
     std::vector<std::future<void>> producers;
-    for (std::size_t p = 0; p < kNames.size(); ++p) {
+    for (std::size_t p = 0; p < kProducersOfEach; ++p) {
       Plan plan{.batches = {any_blocks(random), any_blocks(random)}};
       plan.weight = static_cast<std::uint32_t>(1 + random() % 2);
       if (p == 0 && i % 2 == 0) plan.stop = stop.get_token();
-      producers.push_back(produce(rig, watchdog, kNames.at(p), std::move(plan), ends));
+      producers.push_back(produce(rig, std::move(plan), ends));
     }
     for (std::uint64_t yields = random() % 64; yields > 0; --yields) std::this_thread::yield();
     stop.request_stop();
     for (auto& producer : producers) producer.get();
-    NamedThread::doing("wait_all");
     rig->wait_all();
     const AdmissionStatistics end = rig->admission();
     ASSERT_EQ(end.charged, Bytes{});
@@ -152,7 +115,7 @@ TEST(Delays, NobodyHangsOrRunsOutInAnyScheduleOfThreads) {
     run_fitting(seed + i, std::min<std::uint64_t>(20, schedules() - i), ends);
   }
   EXPECT_EQ(ends.out_of_memory, 0U);
-  EXPECT_EQ(ends.batches + ends.cancelled, schedules() * 6);
+  EXPECT_EQ(ends.batches + ends.cancelled, schedules() * 2 * kProducersOfEach);
   EXPECT_GT(ends.cancelled, 0U);
   EXPECT_GT(Delays::count() - before, schedules() * 10) << "nobody was delayed";
 }
@@ -165,16 +128,15 @@ TEST(Delays, AProducerThatNeedsAnothersBatchGoesOnByForceInAnyScheduleOfThreads)
   const std::uint64_t count = std::max<std::uint64_t>(schedules() / 10, 1);
   for (std::uint64_t i = 0; i < count; ++i) {
     Rig rig({.budget = pages(kPages), .grace = std::chrono::milliseconds(2)});
-    Watchdog watchdog(kTooLong, [seed] { return seed_message(seed) + "\n"; });
     const Delays delays(seed + i);
     std::promise<void> second_is_done;
     // Both together do not fit: the second is forced in, and ends for want of memory or not.
     Plan first{.batches = {{32}}};
     first.while_open = [done = second_is_done.get_future().share()] { done.wait(); };
     std::vector<std::future<void>> producers;
-    producers.push_back(produce(rig, watchdog, kNames[0], std::move(first), ends));
-    producers.push_back(produce(rig, watchdog, kNames[2], {.batches = {{16}}}, ends));
-    produce(rig, watchdog, kNames[1], {.batches = {{32, 16}}}, ends).get();
+    producers.push_back(produce(rig, std::move(first), ends));
+    producers.push_back(produce(rig, {.batches = {{16}}}, ends));
+    produce(rig, {.batches = {{32, 16}}}, ends).get();
     second_is_done.set_value();
     for (auto& producer : producers) producer.get();
     rig->wait_all();
@@ -183,40 +145,6 @@ TEST(Delays, AProducerThatNeedsAnothersBatchGoesOnByForceInAnyScheduleOfThreads)
   }
   EXPECT_EQ(ends.batches + ends.out_of_memory, count * 3);
   EXPECT_GT(forced, 0U);
-}
-
-TEST(WatchdogTest, SaysWhoWaitsForWhatWhereNothingMoves) {
-  using namespace std::chrono_literals;
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool ends = false;
-  Stillness stillness(30s);
-  std::jthread sleeper([&] {
-    const NamedThread name("the sleeper");
-    NamedThread::doing("a long wait");
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return ends; });
-  });
-  const auto expect_report = [&](const std::string& line) {
-    while (who_waits(std::chrono::steady_clock::now()).find(line) == std::string::npos) {
-      std::this_thread::yield();
-    }
-  };
-  expect_report("the sleeper, in a long wait: sleeps on the condition ");
-  const auto now = std::chrono::steady_clock::now();
-  EXPECT_FALSE(stillness.look(now));
-  EXPECT_FALSE(stillness.look(now + 29s));
-  const auto report = stillness.look(now + 31s);
-  ASSERT_TRUE(report);
-  EXPECT_NE(report->find("nothing has moved for 31 s"), std::string::npos) << *report;
-  EXPECT_NE(report->find("the sleeper, in a long wait: sleeps on the condition "),
-            std::string::npos)
-      << *report;
-  stillness.note_moved();
-  EXPECT_FALSE(stillness.look(now + 32s)) << "something moved";
-  const std::lock_guard lock(mutex);
-  ends = true;
-  changed.notify_all();
 }
 
 }  // namespace
