@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "rig.hpp"
@@ -24,25 +23,10 @@ Bytes charge_of(Rig& rig, std::string_view kind, const BatchOptions& options = {
   return rig->admission().charged;
 }
 
-TEST(Batch, OfAnUnknownKindIsChargedAllThatIsNotLive) {
-  Rig rig({.budget = mib(1)});
-  const Tensor live = rig.filled(kib(256), 1);
-  EXPECT_EQ(charge_of(rig, "train"), mib(1) - kib(256));
-}
-
-TEST(Batch, IsChargedWhatItsKindWasSeenToHold) {
-  Rig rig({.budget = mib(1)});
-  run_batch(rig, kib(128));
-  rig->wait_all();
-  EXPECT_EQ(charge_of(rig, "train"), kib(128));
-  run_batch(rig, kib(16), "other");
-  rig->wait_all();
-  EXPECT_EQ(charge_of(rig, "other"), kib(16)) << "kinds are learned apart";
-}
-
 TEST(Batch, OfANewKindIsChargedAllThatIsNotLiveThoughItIsExpectedToHoldLess) {
   Rig rig({.budget = mib(1)});
   const Tensor weights = rig.filled(kib(256), 1);
+  EXPECT_EQ(charge_of(rig, "first"), kib(768));
   run_batch(rig, kib(128), "large");
   rig->wait_all();
   EXPECT_EQ(charge_of(rig, "new"), kib(768));
@@ -76,12 +60,6 @@ TEST(Batch, OfAnotherSchedulerOnTheSameThreadIsItsOwn) {
   EXPECT_FALSE(b.joined());
   EXPECT_EQ(rig->admission().open, 1U);
   EXPECT_EQ(other->admission().open, 1U);
-}
-
-TEST(Batch, OfAnotherThreadIsItsOwn) {
-  Rig rig;
-  const Batch batch = rig->begin_batch("mine", {.hint = kib(4)});
-  std::thread([&] { EXPECT_FALSE(rig->begin_batch("theirs", {.hint = kib(4)}).joined()); }).join();
 }
 
 TEST(Batch, ClosesOnceHoweverOftenItIsAskedTo) {
@@ -139,34 +117,6 @@ TEST(Batch, WhatAnAbandonedBatchSubmittedStillRuns) {
     batch.abandon();
   }
   EXPECT_EQ(rig->read(tensor).front(), 5);
-}
-
-TEST(Batch, TheChargeOfASubmittedOneIsWhatItLeftAwaiting) {
-  Rig rig({.budget = mib(4)});
-  Gate& gate = rig.hold(StreamRole::kCompute2);
-  {
-    const Batch batch = rig->begin_batch("train");
-    const Tensor staged = rig.filled(kib(64), 1, StreamRole::kCopyIn);
-    const Tensor local = rig.filled(kib(256), 1);
-    rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
-  }
-  // The handles ended before the batch, like those of a loop's body.
-  EXPECT_EQ(rig->admission().charged, kib(64));
-  gate.open();
-  expect_idle(rig);
-}
-
-TEST(Batch, MemoryThatItPassesOnIsLiveAndNoChargeOfIts) {
-  Rig rig({.budget = mib(4)});
-  Tensor kept;
-  {
-    const Batch batch = rig->begin_batch("train");
-    kept = rig.filled(kib(64), 1);
-  }
-  EXPECT_EQ(rig->admission().charged, Bytes{});
-  expect_idle(rig);
-  kept = Tensor();
-  expect_idle(rig);
 }
 
 }  // namespace

@@ -193,13 +193,23 @@ TEST(Hang, AnOperationThatWaitsForMemoryGetsItWhenTheDeviceComesRound) {
 /// An older batch of this thread and a younger one of another, which fill the budget together.
 class TwoOpenBatches : public ::testing::Test {
  protected:
-  void open_both(Rig& rig) {
+  explicit TwoOpenBatches(std::chrono::nanoseconds grace = std::chrono::minutes(10))
+      : rig({.budget = mib(1), .grace = grace}) {}
+  void TearDown() override {
+    end_older();
+    expect_idle(rig);
+  }
+  void open_older() {
     older.emplace(rig->begin_batch("older", {.hint = Bytes{}}));
     mine.emplace(rig.filled(kib(512), 1));
   }
+  void end_older() {
+    mine.reset();
+    older.reset();
+  }
   /// Opens the younger batch on another thread and requests more than is left.
-  std::future<bool> younger_runs_out(Rig& rig) {
-    return std::async(std::launch::async, [&rig, this] {
+  std::future<bool> younger_runs_out() {
+    return std::async(std::launch::async, [this] {
       const Batch batch = rig->begin_batch("younger", {.hint = Bytes{}});
       const Tensor own = rig.filled(kib(256), 2);
       opened.count_down();
@@ -213,25 +223,21 @@ class TwoOpenBatches : public ::testing::Test {
   }
 
   std::latch opened{1};
+  Rig rig;
   std::optional<Batch> older;
   std::optional<Tensor> mine;
 };
 
 TEST_F(TwoOpenBatches, WhenBothAreBlockedTheYoungerFailsAtOnceAndTheOlderGoesOn) {
-  Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
-  open_both(rig);
-  auto younger = younger_runs_out(rig);
+  open_older();
+  auto younger = younger_runs_out();
   opened.wait();
   EXPECT_THAT(rig->read(rig.filled(kib(512), 4)), Each(4)) << "with what the younger gives back";
   EXPECT_FALSE(younger.get());
-  mine.reset();
-  older.reset();
-  expect_idle(rig);
 }
 
 TEST_F(TwoOpenBatches, TheOlderWaitsForTheYoungerWhileThatRuns) {
-  Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
-  open_both(rig);
+  open_older();
   std::latch holds(1);
   auto younger = std::async(std::launch::async, [&] {
     const Batch batch = rig->begin_batch("younger", {.hint = Bytes{}});
@@ -242,14 +248,10 @@ TEST_F(TwoOpenBatches, TheOlderWaitsForTheYoungerWhileThatRuns) {
   holds.wait();
   EXPECT_THAT(rig->read(rig.filled(kib(512), 3)), Each(3));
   younger.get();
-  mine.reset();
-  older.reset();
-  expect_idle(rig);
 }
 
 TEST_F(TwoOpenBatches, WhenTheLastThatRanClosesTheYoungestOfTheBlockedFailsAtOnce) {
-  Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
-  open_both(rig);
+  open_older();
   std::latch begun(1);
   auto runs = std::async(std::launch::async, [&] {
     const Batch batch = rig->begin_batch("runs", {.hint = Bytes{}});
@@ -257,115 +259,74 @@ TEST_F(TwoOpenBatches, WhenTheLastThatRanClosesTheYoungestOfTheBlockedFailsAtOnc
     while (rig->admission().sleeps < 2) std::this_thread::yield();
   });
   begun.wait();
-  auto younger = younger_runs_out(rig);
+  auto younger = younger_runs_out();
   opened.wait();
   EXPECT_THAT(rig->read(rig.filled(kib(512), 4)), Each(4));
   EXPECT_FALSE(younger.get());
   runs.get();
-  mine.reset();
-  older.reset();
-  expect_idle(rig);
 }
 
 TEST_F(TwoOpenBatches, AnAllocationGetsWhatTheProgramFreesInThePoolItself) {
-  Rig rig({.budget = kib(1536), .grace = std::chrono::minutes(10)});
+  rig.pool.set_limits(kib(1536), {});
   const StreamId stream = rig.backend.stream(StreamRole::kCompute);
   void* const own = rig.pool.allocate(kib(512), stream);
-  open_both(rig);
-  auto younger = younger_runs_out(rig);
+  open_older();
+  auto younger = younger_runs_out();
   opened.wait();
   while (rig->admission().sleeps == 0) std::this_thread::yield();
   rig.pool.deallocate(own, stream);
   EXPECT_TRUE(younger.get());
-  mine.reset();
-  older.reset();
-  expect_idle(rig);
 }
 
 TEST_F(TwoOpenBatches, TheYoungerGetsWhatTheOlderGivesBackWhenItCloses) {
-  Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
-  open_both(rig);
-  auto younger = younger_runs_out(rig);
+  open_older();
+  auto younger = younger_runs_out();
   opened.wait();
-  mine.reset();
-  older.reset();
+  end_older();
   EXPECT_TRUE(younger.get());
-  expect_idle(rig);
 }
 
 TEST_F(TwoOpenBatches, WhatIsLargerThanTheBudgetFailsAtOnceBesideAnOpenBatch) {
-  Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
-  open_both(rig);
+  open_older();
   std::thread([&] {
     const Batch batch = rig->begin_batch("younger", {.hint = Bytes{}});
     EXPECT_THROW((void)rig.filled(mib(2), 1), OutOfMemory);
   }).join();
-  mine.reset();
-  older.reset();
-  expect_idle(rig);
 }
 
-TEST_F(TwoOpenBatches, TheYoungerWaitsAtMostTheGraceAndIsCounted) {
-  Rig rig({.budget = mib(1), .grace = std::chrono::milliseconds(5)});
-  open_both(rig);
+class TwoOpenBatchesForAShortGrace : public TwoOpenBatches {
+ protected:
+  TwoOpenBatchesForAShortGrace() : TwoOpenBatches(std::chrono::milliseconds(5)) {}
+};
+
+TEST_F(TwoOpenBatchesForAShortGrace, TheYoungerWaitsAtMostThatAndIsCounted) {
+  open_older();
   const auto start = std::chrono::steady_clock::now();
-  auto younger = younger_runs_out(rig);
+  auto younger = younger_runs_out();
   EXPECT_FALSE(younger.get()) << "the older one is still open";
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(5));
   // The grace begins before the sleep that is counted, so the count may be shorter.
   EXPECT_GE(rig->admission().grace.count, 1U);
   EXPECT_GT(rig->admission().grace.total, std::chrono::nanoseconds(0));
-  mine.reset();
-  older.reset();
-  expect_idle(rig);
 }
 
 TEST_F(TwoOpenBatches, TheYoungerIsServedFromWhatTheOlderFreesThoughItStaysOpen) {
-  Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
-  open_both(rig);
-  auto younger = younger_runs_out(rig);
+  open_older();
+  auto younger = younger_runs_out();
   opened.wait();
   mine.reset();
   EXPECT_TRUE(younger.get()) << "and long before the grace ends";
-  older.reset();
-  expect_idle(rig);
-}
-
-TEST_F(TwoOpenBatches, TheYoungerIsServedFromTheSmallTensorsThatTheOlderFrees) {
-  Rig rig({.budget = SlabAllocator::kSlab, .grace = std::chrono::minutes(10)});
-  older.emplace(rig->begin_batch("older", {.hint = Bytes{}}));
-  std::vector<Tensor> small;  // of one block, which is all there is
-  for (std::uint64_t i = 0; i < SlabAllocator::kSlab.count / SlabAllocator::kLargest.count; ++i) {
-    small.push_back(rig.filled(SlabAllocator::kLargest, 1));
-  }
-  for (const Bytes size :
-       {SlabAllocator::kLargest, SlabAllocator::kSlab}) {  // a slot alone, then the block
-    std::latch begun(1);
-    auto younger = std::async(std::launch::async, [&] {
-      const Batch batch = rig->begin_batch("younger", {.hint = Bytes{}});
-      begun.count_down();
-      EXPECT_THAT(rig->read(rig.filled(size, 3)), Each(3));
-    });
-    begun.wait();
-    give_others_a_chance();
-    small.resize(size == SlabAllocator::kLargest ? 1 : 0);
-    younger.get();
-  }
-  older.reset();
-  expect_idle(rig);
 }
 
 TEST_F(TwoOpenBatches, WorkOutsideBatchesWaitsForAnyOpenOneLikeTheYoungest) {
-  Rig rig({.budget = mib(1), .grace = std::chrono::minutes(10)});
-  open_both(rig);
+  open_older();
   std::latch started(1);
   auto outside = std::async(std::launch::async, [&] {
     started.count_down();
     EXPECT_THAT(rig->read(rig.filled(mib(1), 4)), Each(4));
   });
   started.wait();
-  mine.reset();
-  older.reset();
+  end_older();
   outside.get();
 }
 

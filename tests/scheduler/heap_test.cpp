@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "allocator/pool.hpp"
-#include "counted_new.hpp"
 #include "scheduler/device/cpu_device.hpp"
 #include "scheduler/scheduler.hpp"
+#include "support/failing_new.hpp"
 #include "support/gate.hpp"
 #include "support/print.hpp"
 

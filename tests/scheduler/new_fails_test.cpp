@@ -61,23 +61,15 @@ class Parts {
 void fail_each(
     const std::function<void(Parts&)>& act,
     const std::function<void(Parts&)>& prepare = [](Parts&) {}) {
-  bool struck = true;
-  for (std::uint64_t n = 1; struck && !::testing::Test::HasFailure(); ++n) {
-    SCOPED_TRACE("allocation " + std::to_string(n));
+  testing::for_each_allocation([&](std::uint64_t n) {
     Parts parts;
     prepare(parts);
-    testing::fail_new_at(n);
-    try {
-      act(parts);
-    } catch (const std::bad_alloc&) {
-      EXPECT_TRUE(testing::stop_failing_new());
-    }
-    struck = testing::stop_failing_new();
-    ASSERT_LT(n, 2000U) << "it never gets through";
+    const bool struck = testing::fails_at(n, [&] { act(parts); });
     parts.expect_nothing_charged();
     Parts::step(*parts.scheduler);
     parts.expect_nothing_charged();
-  }
+    return struck;
+  });
 }
 
 TEST(NewFails, InABatch) {
@@ -116,18 +108,10 @@ TEST(NewFails, InBatchesOfManyKinds) {
 TEST(NewFails, WhereASchedulerIsMadeAndThePoolIsFreeForTheNext) {
   Parts parts;
   parts.scheduler.reset();
-  bool struck = true;
-  for (std::uint64_t n = 1; struck; ++n) {
-    SCOPED_TRACE("allocation " + std::to_string(n));
-    ASSERT_LT(n, 1000U) << "it never gets through";
-    testing::fail_new_at(n);
-    try {
-      parts.scheduler = std::make_unique<Scheduler>(parts.device, parts.pool);
-    } catch (const std::bad_alloc&) {
-      EXPECT_EQ(parts.scheduler, nullptr);
-    }
-    struck = testing::stop_failing_new();
-  }
+  testing::for_each_allocation([&](std::uint64_t n) {
+    return testing::fails_at(
+        n, [&] { parts.scheduler = std::make_unique<Scheduler>(parts.device, parts.pool); });
+  });
   Parts::step(*parts.scheduler);
 }
 

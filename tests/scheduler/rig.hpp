@@ -20,6 +20,7 @@
 #include "faulty_device.hpp"
 #include "scheduler/scheduler.hpp"
 #include "support/gate.hpp"
+#include "support/options_of.hpp"
 #include "support/print.hpp"
 
 namespace weir::testing {
@@ -70,7 +71,7 @@ class Rig {
   explicit Rig(const RigOptions& options = {})
       : device(std::make_unique<FaultyDevice>(mib(256), options.host_memory)),
         backend(static_cast<FaultyDevice&>(device.backend())),
-        pool(device.memory(), pool_options(options)) {
+        pool(device.memory(), options_of(options.budget, options.kind)) {
     backend.at_once = options.at_once;
     scheduler_.emplace(device, pool,
                        SchedulerOptions{.budget = options.budget,
@@ -108,13 +109,6 @@ class Rig {
   }
 
  private:
-  static PoolOptions pool_options(const RigOptions& options) {
-    PoolOptions pool;
-    pool.kind = options.kind;
-    pool.budget = BudgetRequest{.bytes = options.budget};
-    return pool;
-  }
-
   std::deque<Gate> gates_;  // operations wait at them: outlives the scheduler
 
  public:

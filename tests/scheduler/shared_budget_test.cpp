@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "scheduler/scheduler.hpp"
+#include "support/options_of.hpp"
 #include "support/share_fixture.hpp"
 
 namespace weir {
@@ -57,9 +58,7 @@ int run_rank(const ShareOptions& options, Policy policy, AllReduce& reduce, int 
   Device device = open_device("cpu", {.memory = mib(256)});
   Share share(options);
   reduce.await_all();
-  PoolOptions pool_options;
-  pool_options.budget = BudgetRequest{.bytes = share.lease()};
-  Pool pool(device.memory(), pool_options);
+  Pool pool(device.memory(), testing::options_of(share.lease()));
   SharedBudget budget(share, pool);
   Scheduler scheduler(device, pool, {.policy = policy});
   const Shape shape{kBlock.count / sizeof(float)};
@@ -169,9 +168,7 @@ TEST(SharedBudgetRanks, AKilledRankLeavesItsLeaseToARankThatGoesOn) {
   holds.await();
   Device device = open_device("cpu", {.memory = mib(256)});
   Share share(options_of(own, kFloorOfRank * 4));
-  PoolOptions pool_options;
-  pool_options.budget = BudgetRequest{.bytes = share.lease()};
-  Pool pool(device.memory(), pool_options);
+  Pool pool(device.memory(), testing::options_of(share.lease()));
   SharedBudget budget(share, pool);
   EXPECT_FALSE(budget.raise_to(kFloorOfRank * 2));
   killed.kill();

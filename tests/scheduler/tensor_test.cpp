@@ -211,16 +211,6 @@ TEST(TensorPieces, OfNoElementsNeedNothing) {
   EXPECT_EQ(rig->operations(), 0U);
 }
 
-TEST(TensorPieces, WrittenOverAnErrorDoNotHideIt) {
-  Rig rig;
-  const Tensor tensor = rig->empty({10});
-  rig->submit("break", {.writes = {tensor}}, broken("lost"));
-  std::vector<float> piece(4);
-  rig->write(tensor, 0, piece);
-  EXPECT_THAT(message_of<Error>([&] { rig->read(tensor, 0, piece); }), HasSubstr("lost"));
-  settle(rig);
-}
-
 TEST(TensorPieces, ThatAreTheWholeTensorEndItsError) {
   Rig rig;
   const Tensor tensor = rig->empty({2, 5});
@@ -265,15 +255,8 @@ TEST(MemoryInfo, AddsUpAtEveryMoment) {
   }
 }
 
-}  // namespace
-
 // How schedulers begin and end: with handles that end on other threads meanwhile, and several on
 // one pool in turn.
-
-namespace {
-
-using namespace testing;  // NOLINT: the fakes and helpers of the suite
-using ::testing::HasSubstr;
 
 /// Ends the scheduler while the free of a tensor waits half-way at a gate.
 void end_while_a_handle_ends(Bytes size) {
@@ -308,9 +291,8 @@ void end_while_a_handle_ends(Bytes size) {
   EXPECT_EQ(rig.pool.statistics().allocated.current, Bytes{});
 }
 
-TEST(SchedulerEnd, WaitsForAHandleThatEndsOnAnotherThread) { end_while_a_handle_ends(kib(64)); }
-
-TEST(SchedulerEnd, WaitsForAHandleOfASmallTensorThatEndsOnAnotherThread) {
+TEST(SchedulerEnd, WaitsForAHandleThatEndsOnAnotherThread) {
+  end_while_a_handle_ends(kib(64));
   end_while_a_handle_ends({4});
 }
 
@@ -363,5 +345,4 @@ TEST(SchedulerLimits, ThatAreRefusedLeaveThePoolFree) {
 }
 
 }  // namespace
-
 }  // namespace weir

@@ -232,14 +232,6 @@ TEST(SchedulerTimeline, AStallThatIsCancelledCountsToo) {
   EXPECT_EQ(told.of(Kind::kStall).size(), 1U);
 }
 
-TEST(SchedulerTimeline, AnAdmissionHasTheChosenRunAheadTarget) {
-  constexpr std::chrono::milliseconds kTarget{3};
-  Rig rig({.run_ahead = {.batches = 1, .time = kTarget}});
-  const ToldTimeline told;
-  { const Batch batch = rig->begin_batch("train"); }
-  EXPECT_EQ(told.of(Kind::kAdmit).at(0).requested, std::chrono::nanoseconds(kTarget).count());
-}
-
 TEST(SchedulerTimeline, AnAdmissionHasTheTargetThatAdaptedSoFar) {
   Rig rig;
   const ToldTimeline told;
@@ -260,14 +252,16 @@ TEST(SchedulerTimeline, AnAdmissionHasTheTargetThatAdaptedSoFar) {
   EXPECT_GT(target.count(), 0);
 }
 
-TEST(SchedulerTimeline, NoTargetIsToldOfWhereThereIsNone) {
-  for (const RigOptions& options :
-       {RigOptions{.policy = Policy::kBackstop, .run_ahead = {.time = std::chrono::seconds(1)}},
-        RigOptions{.run_ahead = {.batches = std::nullopt}}}) {
+TEST(SchedulerTimeline, AnAdmissionHasTheChosenRunAheadTargetIfThereIsOne) {
+  constexpr std::chrono::nanoseconds kTarget = std::chrono::milliseconds(3);
+  for (const auto& [options, told_of] :
+       {std::pair{RigOptions{.run_ahead = {.batches = 1, .time = kTarget}}, kTarget.count()},
+        std::pair{RigOptions{.policy = Policy::kBackstop, .run_ahead = {.time = kTarget}}, 0L},
+        std::pair{RigOptions{.run_ahead = {.batches = std::nullopt}}, 0L}}) {
     Rig rig(options);
     const ToldTimeline told;
     { const Batch batch = rig->begin_batch("train"); }
-    EXPECT_EQ(told.of(Kind::kAdmit).at(0).requested, 0U);
+    EXPECT_EQ(told.of(Kind::kAdmit).at(0).requested, told_of);
   }
 }
 

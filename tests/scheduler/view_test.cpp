@@ -107,27 +107,6 @@ TEST(View, OutlivesItsScheduler) {
   EXPECT_EQ(view.rows(3, 2).shape(), Shape{2});
 }
 
-TEST(View, IsWrittenAfterAnotherStreamHasReadTheTensorAndReadAfterItsWrite) {
-  Rig rig;
-  const Tensor x = rig.filled(kib(4), 1);
-  const Tensor sum = rig->empty({1});
-  Gate& reader = rig.hold(StreamRole::kCompute2);
-  rig->submit("sum", {.reads = {x}, .writes = {sum}, .stream = StreamRole::kCompute2},
-              [](Stream&, Inputs in, Outputs out) { out[0][0] = in[0][0] + in[0][8]; });
-  rig->submit("fill", {.writes = {x.rows(8, 8)}}, fill(3));
-  give_others_a_chance();
-  reader.open();
-  EXPECT_THAT(rig->read(sum), ElementsAre(2));
-
-  Gate& writer = rig.hold(StreamRole::kCompute);
-  rig->submit("fill", {.writes = {x.rows(8, 1)}}, fill(4));
-  rig->submit("sum", {.reads = {x.rows(7, 2)}, .writes = {sum}, .stream = StreamRole::kCompute2},
-              [](Stream&, Inputs in, Outputs out) { out[0][0] = in[0][0] + in[0][1]; });
-  give_others_a_chance();
-  writer.open();
-  EXPECT_THAT(rig->read(sum), ElementsAre(5));
-}
-
 TEST(View, AndItsTensorMayBeInOneOperation) {
   Rig rig;
   const std::vector<float> host{1, 2, 3, 4};

@@ -10,23 +10,19 @@
 #include "scheduler/admission/admission.hpp"
 #include "scheduler/admission/admission_rules.hpp"
 #include "support/manual_progress.hpp"
+#include "support/options_of.hpp"
 
 namespace weir {
 namespace {
 
 struct AwaitMemory : ::testing::Test {
-  [[nodiscard]] static PoolOptions options() {
-    PoolOptions options;
-    options.budget = BudgetRequest{.bytes = mib(64)};
-    return options;
-  }
   [[nodiscard]] bool await(TicketRef batch, std::uint64_t looked, Bytes block = mib(1)) {
     return admission.await_memory({.batch = batch, .block = block, .looked = looked});
   }
 
   SimulatedUpstream upstream{mib(64)};
   testing::ManualProgress progress;
-  Pool pool{{upstream, progress}, options()};
+  Pool pool{{upstream, progress}, testing::options_of(mib(64))};
   Admission admission{pool, {progress, {}}, Policy::kUnbounded, {}, std::chrono::hours(1)};
   // Two batches, so that one may free what the other lacks.
   TicketRef one = admission.open("one", {});

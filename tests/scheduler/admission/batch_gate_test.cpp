@@ -13,9 +13,9 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/pool.hpp"
-#include "scheduler/admission/newcomers.hpp"
 #include "support/manual_progress.hpp"
 #include "support/message_of.hpp"
+#include "support/options_of.hpp"
 
 namespace weir {
 namespace {
@@ -23,15 +23,9 @@ namespace {
 using testing::message_of;
 
 struct BatchGateTest : ::testing::Test {
-  [[nodiscard]] static PoolOptions budget() {
-    PoolOptions options;
-    options.budget = BudgetRequest{.bytes = mib(4)};
-    return options;
-  }
-
   SimulatedUpstream upstream{mib(64)};
   testing::ManualProgress progress;
-  Pool pool{{upstream, progress}, budget()};
+  Pool pool{{upstream, progress}, testing::options_of(mib(4))};
   StreamId compute = StreamId::next();
   StreamId copies = StreamId::next();
   BatchGate gate{pool, progress, std::array{compute, copies}, {.run_ahead = {.batches = {}}}};
@@ -59,17 +53,6 @@ TEST_F(BatchGateTest, HoldsBackWhoeverHasFilledTheBudget) {
   EXPECT_EQ(end.submitted, 0U);
   EXPECT_EQ(end.charged, Bytes{});
   EXPECT_EQ(end.settled, 12U);
-}
-
-TEST_F(BatchGateTest, HoldsBackByTheNumberOfBatchesToo) {
-  Pool small{{upstream, progress}, budget()};
-  BatchGate two{small, progress, std::array{compute, copies}};
-  for (int i = 0; i < 5; ++i) {
-    GatedBatch batch = two.begin("train", {.hint = kib(1)});
-    (void)progress.enqueue(compute);
-  }
-  EXPECT_EQ(two.statistics().most_submitted, 2U);
-  EXPECT_EQ(two.statistics().soft.count, 3U);
 }
 
 TEST_F(BatchGateTest, ChargesABatchForItsMemoryUntilThatIsFree) {
@@ -120,29 +103,12 @@ TEST_F(BatchGateTest, MovesWithItsBatchAndLearnsNothingFromAnAbandonedOne) {
 }
 
 TEST_F(BatchGateTest, RefusesWhatCannotBe) {
-  Pool other{{upstream, progress}, budget()};
+  Pool other{{upstream, progress}, testing::options_of(mib(4))};
   EXPECT_EQ(message_of<UsageError>([&] { BatchGate(other, progress, {}); }),
             "a batch gate has 1 to 4 streams, not 0");
   EXPECT_THROW(BatchGate(other, progress, std::vector<StreamId>(5, compute)), UsageError);
   EXPECT_THROW(BatchGate(pool, progress, std::array{compute}), UsageError) << "it has a gate";
   EXPECT_THROW((void)gate.begin("train", {.weight = 0}), UsageError);
-}
-
-TEST_F(BatchGateTest, AThreadThatWaitsIsNotOvertakenByMoreAndMoreNewThreads) {
-  Pool small{{upstream, progress}, budget()};
-  BatchGate one{small,
-                progress,
-                std::array{compute},
-                {.run_ahead = {.batches = 1, .time = std::chrono::nanoseconds(0)},
-                 .grace = std::chrono::hours(1)}};
-  const int before = testing::admitted_before_own(
-      [&](const auto& inside) {
-        GatedBatch batch = one.begin("all", {.hint = mib(4)});
-        inside();
-        (void)one.deallocate(batch.allocate(mib(4), compute), compute);
-      },
-      progress.before_wait, [] {});
-  EXPECT_LE(before, testing::kNewcomerLoops);
 }
 
 TEST_F(BatchGateTest, AThreadLocalBatchClosesWithItsThread) {

@@ -11,21 +11,16 @@
 #include "allocator/pool.hpp"
 #include "scheduler/admission/admission.hpp"
 #include "support/manual_progress.hpp"
+#include "support/options_of.hpp"
 
 namespace weir {
 namespace {
 
 /// One pool and its admission, without a device.
 struct Between : ::testing::Test {
-  [[nodiscard]] static PoolOptions options() {
-    PoolOptions options;
-    options.budget = BudgetRequest{.bytes = mib(4)};
-    return options;
-  }
-
   SimulatedUpstream upstream{mib(64)};
   testing::ManualProgress progress;
-  Pool pool{{upstream, progress}, options()};
+  Pool pool{{upstream, progress}, testing::options_of(mib(4))};
   StreamId stream = StreamId::next();
   StreamId other = StreamId::next();
   Admission admission{

@@ -20,12 +20,32 @@ namespace {
 using testing::random_seed;
 using testing::seed_message;
 
-/// Runs a batch of a producer that nobody is before, and that holds what was expected.
-void serve_at_once(FairLine& line, FairLine::Place& place, std::uint64_t producer, Bytes bytes) {
-  line.join(place, producer, bytes);
-  line.serve(place);
-  line.correct(producer, bytes, bytes);
-}
+struct FairLineTest : ::testing::Test {
+  /// Runs a batch of a producer that nobody is before, and that holds what was expected.
+  void serve_at_once(FairLine::Place& place, std::uint64_t producer, Bytes bytes) {
+    line.join(place, producer, bytes);
+    line.serve(place);
+    line.correct(producer, bytes, bytes);
+  }
+  void serve_small() { serve_at_once(small, 1, mib(1)); }
+  /// How many batches of producer 1 are served, at most 100, before somebody else's is first.
+  int served_before_others(Bytes bytes) {
+    int before = 0;
+    for (line.join(a, 1, bytes); line.is_first(a) && before < 100; line.join(a, 1, bytes)) {
+      line.serve(a);
+      line.correct(1, bytes, bytes);
+      ++before;
+    }
+    return before;
+  }
+
+  FairLine line;
+  FairLine::Place a;
+  FairLine::Place b;
+  FairLine::Place c;
+  FairLine::Place small;
+  FairLine::Place large;
+};
 
 /// Producers that always have their next batch in line.
 class Busy {
@@ -56,8 +76,7 @@ class Busy {
   std::map<std::uint64_t, Bytes> served_;
 };
 
-TEST(FairLine, ServesOneProducerInTheOrderOfArrival) {
-  FairLine line;
+TEST_F(FairLineTest, ServesOneProducerInTheOrderOfArrival) {
   std::array<FairLine::Place, 3> places;
   for (auto& place : places) line.join(place, 1, mib(1));
   for (auto& place : places) {
@@ -65,26 +84,6 @@ TEST(FairLine, ServesOneProducerInTheOrderOfArrival) {
     line.serve(place);
   }
   EXPECT_EQ(line.size(), 0U);
-}
-
-TEST(FairLine, LargeAndSmallBatchesGetTheSameBytes) {
-  Busy busy;
-  busy.producer(1, mib(64));
-  busy.producer(2, mib(1));
-  for (int i = 0; i < 65 * 20; ++i) busy.serve();
-  // Start-time fair queueing: shares differ by at most one batch of each.
-  const auto large = static_cast<double>(busy.served(1).count);
-  const auto small = static_cast<double>(busy.served(2).count);
-  EXPECT_NEAR(large, small, static_cast<double>((mib(64) + mib(1)).count));
-}
-
-TEST(FairLine, AProducerGetsBytesByItsWeight) {
-  Busy busy;
-  busy.producer(1, mib(64), 3);
-  busy.producer(2, mib(1), 1);
-  for (int i = 0; i < (3 + 64) * 20; ++i) busy.serve();
-  EXPECT_NEAR(static_cast<double>(busy.served(1).count),
-              3 * static_cast<double>(busy.served(2).count), static_cast<double>(mib(67).count));
 }
 
 TEST(FairLine, AWeightCountsAlsoBeyondTheBytesOfABatch) {
@@ -99,15 +98,8 @@ TEST(FairLine, AWeightCountsAlsoBeyondTheBytesOfABatch) {
   }
 }
 
-TEST(FairLine, NobodyYieldsToAProducerThatIsInTheLineItself) {
-  FairLine line;
-  FairLine::Place small;
-  FairLine::Place large;
-  for (int i = 0; i < 2; ++i) {  // the second time it is back soon
-    line.join(small, 1, mib(1));
-    line.serve(small);
-    line.correct(1, mib(1), mib(1));
-  }
+TEST_F(FairLineTest, NobodyYieldsToAProducerThatIsInTheLineItself) {
+  for (int i = 0; i < 2; ++i) serve_small();  // the second time it is back soon
   line.join(large, 2, mib(10));
   line.serve(large);
   line.correct(2, mib(10), kib(1100));  // ends a little behind the small one
@@ -116,12 +108,8 @@ TEST(FairLine, NobodyYieldsToAProducerThatIsInTheLineItself) {
   EXPECT_FALSE(line.yields(large)) << "it waits as well, and was passed over";
 }
 
-TEST(FairLine, KeepsTheTurnOfAProducerThatWasBackSoonTheLastTime) {
-  FairLine line;
-  FairLine::Place small;
-  FairLine::Place large;
-  const auto serve_small = [&] { serve_at_once(line, small, 1, mib(1)); };
-  serve_at_once(line, large, 2, mib(10));
+TEST_F(FairLineTest, KeepsTheTurnOfAProducerThatWasBackSoonTheLastTime) {
+  serve_at_once(large, 2, mib(10));
   line.join(large, 2, mib(10));
   serve_small();
   EXPECT_FALSE(line.yields(large)) << "nothing is known of how long it stays away";
@@ -133,28 +121,20 @@ TEST(FairLine, KeepsTheTurnOfAProducerThatWasBackSoonTheLastTime) {
   EXPECT_FALSE(line.yields(large)) << "it did not come back";
 }
 
-TEST(FairLine, KeepsTheTurnAlsoOfOneThatIsAwayWhenItsEndIsReached) {
-  FairLine line;
-  FairLine::Place small;
-  FairLine::Place large;
-  serve_at_once(line, large, 2, mib(10));
-  for (int i = 0; i < 10; ++i)
-    serve_at_once(line, small, 1, mib(1));  // ends where the large one does
+TEST_F(FairLineTest, KeepsTheTurnAlsoOfOneThatIsAwayWhenItsEndIsReached) {
+  serve_at_once(large, 2, mib(10));
+  for (int i = 0; i < 10; ++i) serve_small();  // ends where the large one does
   line.join(large, 2, mib(10));
   ASSERT_FALSE(line.yields(large)) << "they had the same";
   line.serve(large);
   line.correct(2, mib(10), mib(10));
-  serve_at_once(line, small, 1, mib(1));
+  serve_small();
   line.join(large, 2, mib(10));
   EXPECT_TRUE(line.yields(large)) << "it was back soon each time, and has had less";
 }
 
-TEST(FairLine, ATurnThatIdledTheDeviceIsKeptAgainOnlyAfterMoreAndMoreReturns) {
-  FairLine line;
-  FairLine::Place small;
-  FairLine::Place large;
-  const auto serve_small = [&] { serve_at_once(line, small, 1, mib(1)); };
-  serve_at_once(line, large, 2, gib(1));
+TEST_F(FairLineTest, ATurnThatIdledTheDeviceIsKeptAgainOnlyAfterMoreAndMoreReturns) {
+  serve_at_once(large, 2, gib(1));
   line.join(large, 2, gib(1));
   serve_small();
   std::vector<int> returns;
@@ -170,8 +150,7 @@ TEST(FairLine, ATurnThatIdledTheDeviceIsKeptAgainOnlyAfterMoreAndMoreReturns) {
   EXPECT_EQ(returns, (std::vector<int>{1, 2, 4, 8, 16, 32, 64, 64}));
 }
 
-TEST(FairLine, PassesOverThoseThatMayNotGo) {
-  FairLine line;
+TEST_F(FairLineTest, PassesOverThoseThatMayNotGo) {
   std::array<FairLine::Place, 3> places;
   for (std::size_t i = 0; i < places.size(); ++i) line.join(places.at(i), i + 1, mib(1));
   EXPECT_EQ(line.first([](const FairLine::Place& place) { return place.producer > 1; }),
@@ -179,55 +158,52 @@ TEST(FairLine, PassesOverThoseThatMayNotGo) {
   EXPECT_EQ(line.first([](const FairLine::Place&) { return false; }), nullptr);
 }
 
-TEST(FairLine, NobodyStarvesWhateverTheSizes) {
+// Start-time fair queueing: the shares of two producers differ by at most one batch of each, and
+// those of many by two of the largest.
+TEST(FairLine, BytesAreSharedByWeightWhateverTheSizes) {
   const std::uint64_t seed = random_seed();
   SCOPED_TRACE(seed_message(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 50; ++round) {
     Busy busy;
-    constexpr std::uint64_t kProducers = 6;
-    Bytes largest;
-    for (std::uint64_t id = 1; id <= kProducers; ++id) {
+    const std::uint64_t producers = round % 2 == 0 ? 2 : 6;
+    double most = 0;
+    std::map<std::uint64_t, std::pair<double, double>> each;  // weight, size over weight
+    for (std::uint64_t id = 1; id <= producers; ++id) {
       const Bytes size{1 + random() % 4096};
-      largest = std::max(largest, size);
-      busy.producer(id, size);
+      const auto weight = static_cast<std::uint32_t>(1 + random() % 3);
+      each[id] = {weight, static_cast<double>(size.count) / weight};
+      most = std::max(most, each[id].second);
+      busy.producer(id, size, weight);
     }
     for (int i = 0; i < 20'000; ++i) busy.serve();
-    for (std::uint64_t a = 1; a <= kProducers; ++a) {
-      for (std::uint64_t b = 1; b <= kProducers; ++b) {
-        EXPECT_LE(busy.served(a), busy.served(b) + largest * 2) << a << " against " << b;
+    const auto share = [&](std::uint64_t id) {
+      return static_cast<double>(busy.served(id).count) / each[id].first;
+    };
+    for (std::uint64_t one = 1; one <= producers; ++one) {
+      for (std::uint64_t two = 1; two < one; ++two) {
+        EXPECT_NEAR(share(one), share(two),
+                    producers == 2 ? each[one].second + each[two].second : 2 * most)
+            << one << " against " << two;
       }
     }
   }
 }
 
-TEST(FairLine, ANewcomerIsNotMadeToWaitForWhatOthersHadBefore) {
-  FairLine line;
-  FairLine::Place place;
+TEST_F(FairLineTest, ANewcomerIsNotMadeToWaitForWhatOthersHadBefore) {
   for (int i = 0; i < 1000; ++i) {
-    line.join(place, 1, gib(1));
-    line.serve(place);
+    line.join(c, 1, gib(1));
+    line.serve(c);
   }
-  FairLine::Place old;
-  FairLine::Place fresh;
-  line.join(old, 1, gib(1));
-  line.join(fresh, 2, mib(1));
-  EXPECT_TRUE(line.is_first(fresh));
+  line.join(a, 1, gib(1));
+  line.join(b, 2, mib(1));
+  EXPECT_TRUE(line.is_first(b));
 }
 
-TEST(FairLine, ANewcomerTakesTurnsWithBatchesOfNoBytes) {
-  FairLine line;
-  FairLine::Place old;
-  FairLine::Place fresh;
-  serve_at_once(line, old, 1, {});
-  line.join(fresh, 2, gib(1));
-  int before = 0;
-  for (line.join(old, 1, {}); line.is_first(old) && before < 100; line.join(old, 1, {})) {
-    line.serve(old);
-    line.correct(1, {}, {});
-    ++before;
-  }
-  EXPECT_LE(before, 2);
+TEST_F(FairLineTest, ANewcomerTakesTurnsWithBatchesOfNoBytes) {
+  serve_at_once(a, 1, {});
+  line.join(b, 2, gib(1));
+  EXPECT_LE(served_before_others({}), 2);
 }
 
 /// One producer that stays, beside some that are replaced after a few batches each.
@@ -328,34 +304,21 @@ TEST(FairLine, RemembersNobodyForLongWhoDoesNotComeBack) {
   EXPECT_LE(alone.most_accounts(), 16U) << "of thousands of producers";
 }
 
-TEST(FairLine, ANewcomerWaitsForNoMoreOfOthersThanItsOwnBatch) {
-  FairLine line;
-  FairLine::Place old;
-  FairLine::Place fresh;
-  for (int i = 0; i < 3; ++i) serve_at_once(line, old, 1, mib(1));
-  line.join(fresh, 2, mib(3));
-  int before = 0;
-  for (line.join(old, 1, mib(1)); line.is_first(old); line.join(old, 1, mib(1))) {
-    line.serve(old);
-    line.correct(1, mib(1), mib(1));
-    ++before;
-  }
-  EXPECT_EQ(before, 2) << "it has had one since the virtual time";
+TEST_F(FairLineTest, ANewcomerWaitsForNoMoreOfOthersThanItsOwnBatch) {
+  for (int i = 0; i < 3; ++i) serve_at_once(a, 1, mib(1));
+  line.join(b, 2, mib(3));
+  EXPECT_EQ(served_before_others(mib(1)), 2) << "it has had one since the virtual time";
 }
 
-TEST(FairLine, NobodyYieldsToAProducerThatHasEnded) {
-  FairLine line;
-  FairLine::Place small;
-  FairLine::Place large;
+TEST_F(FairLineTest, NobodyYieldsToAProducerThatHasEnded) {
   const auto ended = std::make_shared<std::atomic<bool>>(false);
-  const auto serve_small = [&](Bytes held) {
+  serve_at_once(large, 2, mib(10));
+  line.join(large, 2, mib(10));
+  for (int i = 0; i < 2; ++i) {
     line.join(small, {1, ended}, mib(1));
     line.serve(small);
-    line.correct(1, mib(1), held);
-  };
-  serve_at_once(line, large, 2, mib(10));
-  line.join(large, 2, mib(10));
-  for (int i = 0; i < 2; ++i) serve_small(mib(1));
+    line.correct(1, mib(1), mib(1));
+  }
   ASSERT_TRUE(line.yields(large));
   const std::uint64_t weights = line.weights();
   *ended = true;
@@ -363,29 +326,23 @@ TEST(FairLine, NobodyYieldsToAProducerThatHasEnded) {
   EXPECT_EQ(line.weights(), weights - 1);
 }
 
-TEST(FairLine, ForgetsAProducerThatHasEndedOnceItsBatchIsClosed) {
-  FairLine line;
-  FairLine::Place moved;
-  FairLine::Place other;
+TEST_F(FairLineTest, ForgetsAProducerThatHasEndedOnceItsBatchIsClosed) {
   const auto ended = std::make_shared<std::atomic<bool>>(false);
   for (int i = 0; i < 2; ++i) {
-    line.join(moved, {1, ended}, mib(1));
-    line.serve(moved);
+    line.join(a, {1, ended}, mib(1));
+    line.serve(a);
   }
   *ended = true;
   const auto accounts_after = [&](Bytes held) {
     line.correct(1, mib(1), held);
-    serve_at_once(line, other, 2, kib(1));
+    serve_at_once(b, 2, kib(1));
     return line.accounts();
   };
   EXPECT_EQ(accounts_after(mib(1)), 2U) << "another of its batches is open";
   EXPECT_EQ(accounts_after(gib(1)), 1U) << "what it has had counts against nobody any more";
 }
 
-TEST(FairLine, TimeAwayIsNotSavedUp) {
-  FairLine line;
-  FairLine::Place a;
-  FairLine::Place b;
+TEST_F(FairLineTest, TimeAwayIsNotSavedUp) {
   line.join(b, 2, mib(1));
   line.serve(b);
   for (int i = 0; i < 1000; ++i) {  // producer 2 is away meanwhile
@@ -405,11 +362,7 @@ TEST(FairLine, TimeAwayIsNotSavedUp) {
   EXPECT_LE(in_a_row, 2);
 }
 
-TEST(FairLine, LeavingCountsNothingAndTheNextIsFirst) {
-  FairLine line;
-  FairLine::Place a;
-  FairLine::Place b;
-  FairLine::Place c;
+TEST_F(FairLineTest, LeavingCountsNothingAndTheNextIsFirst) {
   line.join(a, 1, gib(4));
   line.join(b, 2, mib(1));
   EXPECT_TRUE(line.is_first(a));
@@ -422,10 +375,7 @@ TEST(FairLine, LeavingCountsNothingAndTheNextIsFirst) {
   EXPECT_TRUE(line.is_first(c)) << "what producer 1 left without was counted against it";
 }
 
-TEST(FairLine, AnEstimateBeyondAllBoundsDoesNotUpsetTheOrder) {
-  FairLine line;
-  FairLine::Place a;
-  FairLine::Place b;
+TEST_F(FairLineTest, AnEstimateBeyondAllBoundsDoesNotUpsetTheOrder) {
   line.join(a, 1, {UINT64_MAX});
   line.serve(a);
   line.join(b, 2, mib(1));
@@ -435,10 +385,7 @@ TEST(FairLine, AnEstimateBeyondAllBoundsDoesNotUpsetTheOrder) {
   EXPECT_TRUE(line.is_first(b)) << "the producer that had all the bytes there are is served first";
 }
 
-TEST(FairLine, WhatABatchTurnedOutToHoldCounts) {
-  FairLine line;
-  FairLine::Place a;
-  FairLine::Place b;
+TEST_F(FairLineTest, WhatABatchTurnedOutToHoldCounts) {
   const auto serve_both = [&](Bytes held_by_a) {
     line.join(a, 1, mib(8));
     line.join(b, 2, mib(8));
@@ -457,13 +404,8 @@ TEST(FairLine, WhatABatchTurnedOutToHoldCounts) {
   EXPECT_TRUE(line.is_first(b)) << "it had more than the other";
 }
 
-TEST(FairLine, ABatchYieldsToAProducerThatIsStillSubmittingAndHasHadLess) {
-  FairLine line;
-  FairLine::Place large;
-  FairLine::Place small;
-  line.join(large, 1, mib(10));
-  line.serve(large);
-  line.correct(1, mib(10), mib(10));
+TEST_F(FairLineTest, ABatchYieldsToAProducerThatIsStillSubmittingAndHasHadLess) {
+  serve_at_once(large, 1, mib(10));
   line.join(small, 2, mib(1));
   line.join(large, 1, mib(10));
   EXPECT_FALSE(line.yields(small));
@@ -475,30 +417,17 @@ TEST(FairLine, ABatchYieldsToAProducerThatIsStillSubmittingAndHasHadLess) {
   EXPECT_FALSE(line.yields(large)) << "it may be gone for good";
 }
 
-TEST(FairLine, NoTurnIsKeptForAProducerThatIsFarBehind) {
-  FairLine line;
-  FairLine::Place slow;
-  FairLine::Place fast;
-  line.join(slow, 1, mib(1));
-  line.serve(slow);
+TEST_F(FairLineTest, NoTurnIsKeptForAProducerThatIsFarBehind) {
+  line.join(a, 1, mib(1));
+  line.serve(a);
   int yielded = 0;
   for (int i = 0; i < 100; ++i) {
-    line.join(fast, 2, mib(2));
-    if (line.yields(fast)) ++yielded;
-    line.serve(fast);
+    line.join(b, 2, mib(2));
+    if (line.yields(b)) ++yielded;
+    line.serve(b);
     line.correct(2, mib(2), mib(2));
   }
   EXPECT_EQ(yielded, 1);
-}
-
-TEST(FairLine, BatchesOfNoBytesTakeTurnsToo) {
-  Busy busy;
-  busy.producer(1, {});
-  busy.producer(2, {});
-  std::array<int, 3> turns{};
-  for (int i = 0; i < 100; ++i) ++turns.at(busy.serve());
-  EXPECT_EQ(turns[1], 50);
-  EXPECT_EQ(turns[2], 50);
 }
 
 TEST(FairLine, BatchesOfNoBytesTakeTurnsByWeight) {

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <future>
 #include <numeric>
 #include <optional>
@@ -17,7 +19,6 @@
 #include <vector>
 
 #include "scheduler/admission/admission_rules.hpp"
-#include "scheduler/admission/newcomers.hpp"
 #include "scheduler/admission/policy.hpp"
 #include "scheduler/rig.hpp"
 #include "support/print.hpp"
@@ -413,17 +414,51 @@ TEST(Fairness, ANewcomerWhoseHintIsAboveTheBudgetWaitsForOneBudgetOfOthers) {
   EXPECT_LE(before, 4);
 }
 
+constexpr int kNewcomerLoops = 4;
+
+/// Returns how many batches of new threads are admitted while a batch of this thread stands in the
+/// line; 100 at most. Four loops begin them, each one after the other.
+///
+/// `run` runs a batch beside which no other can be open, and calls its argument inside.
+/// `before_wait` is called before a wait for the device. This thread's second batch has to wait
+/// there, until the hook returns or `go_on` is called.
+template <typename Run>
+int admitted_before_own(const Run& run, std::function<void(Point)>& before_wait,
+                        const std::function<void()>& go_on) {
+  constexpr int kMost = 100;
+  std::atomic<int> admitted = 0;
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> loops;
+  const auto begin_on_new_threads = [&] {
+    while (!stop && admitted < kMost) std::thread([&] { run([&] { ++admitted; }); }).join();
+  };
+  std::atomic_flag is_in_line;
+  before_wait = [&](Point) {
+    if (is_in_line.test_and_set()) return;
+    for (int i = 0; i < kNewcomerLoops; ++i) loops.emplace_back(begin_on_new_threads);
+    testing::give_others_a_chance();
+    go_on();
+  };
+  run([] {});
+  int before = 0;
+  run([&] { before = admitted; });
+  stop = true;
+  for (std::thread& loop : loops) loop.join();
+  before_wait = nullptr;
+  return before;
+}
+
 TEST(Fairness, AThreadThatWaitsIsNotOvertakenByMoreAndMoreNewThreads) {
   testing::Rig rig({.budget = kib(64), .run_ahead = kOneBatch, .grace = std::chrono::hours(1)});
   testing::Gate& gate = rig.hold(StreamRole::kCompute);
-  const int before = testing::admitted_before_own(
+  const int before = admitted_before_own(
       [&](const auto& inside) {
         const Batch batch = rig->begin_batch("all", {.hint = kib(64)});
         inside();
         (void)rig.filled(kib(64), 1);
       },
       rig.backend.before_wait, [&] { gate.open(); });
-  EXPECT_LE(before, testing::kNewcomerLoops);
+  EXPECT_LE(before, kNewcomerLoops);
 }
 
 }  // namespace

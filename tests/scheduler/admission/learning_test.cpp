@@ -51,28 +51,6 @@ TEST(Learning, WhatABatchIsExpectedToHoldIsToldOnceOneHasEnded) {
   EXPECT_EQ(rig->expected_footprint("test"), kib(64)) << "as the largest that is known";
 }
 
-TEST(Learning, ABatchThatStagesOneAfterTheOtherIsChargedWhatItHeldAtOnce) {
-  const LogCapture log;
-  Rig rig({.budget = mib(1)});
-  const Tensor live = rig.filled(kib(64), 1);
-  const auto stage_40 = [&] {
-    for (int i = 0; i < 40; ++i) {
-      Gate& gate = rig.hold(StreamRole::kCompute2);
-      {
-        const Tensor staged = rig.filled(kib(32), 1, StreamRole::kCopyIn);
-        rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
-      }  // it awaits the device, which is late
-      gate.open();
-      rig->wait_all();
-    }
-  };
-  for (int i = 0; i < 3; ++i) {
-    run_batch_of(rig, stage_40);
-    EXPECT_EQ(expected_of(rig, "train"), kib(32));
-  }
-  EXPECT_THAT(log.containing("no room"), SizeIs(0));
-}
-
 TEST(Learning, ADeviceThatIsLateDoesNotMakeBatchesLarger) {
   // All memory that the batch stages awaits the device at once, and is then freed by itself.
   Rig rig({.budget = mib(4)});
@@ -87,20 +65,6 @@ TEST(Learning, ADeviceThatIsLateDoesNotMakeBatchesLarger) {
   EXPECT_EQ(rig->admission().charged, kib(32 * 40)) << "what it left awaiting";
   gate.open();
   EXPECT_EQ(expected_of(rig, "train"), kib(32));
-}
-
-TEST(Learning, WeightsThatTheFirstBatchMakesAreForgottenWithTheSecond) {
-  Rig rig({.budget = mib(4)});
-  std::optional<Tensor> weights;
-  const auto train = [&] {
-    if (!weights) weights = rig.filled(mib(1), 1);
-    (void)rig.filled(kib(64), 1);
-  };
-  run_batch_of(rig, train);
-  for (int i = 0; i < 3; ++i) {
-    run_batch_of(rig, train);
-    EXPECT_EQ(expected_of(rig, "train"), kib(64)) << "after batch " << i + 2;
-  }
 }
 
 TEST(Learning, WeightsThatTheFirstBatchMakesGiveNoFalseWarning) {
@@ -125,20 +89,6 @@ TEST(Learning, WhatTheNextBatchFreesIsPartOfTheFootprint) {
     });
     EXPECT_EQ(expected_of(rig, "train"), kib(128)) << "after batch " << i + 1;
   }
-}
-
-TEST(Learning, AHintThatIsTenTimesTooHighHoldsNobodyOnceABatchHasEnded) {
-  constexpr Bytes kHint = mib(10);
-  Rig rig({.budget = mib(16), .run_ahead = {.batches = std::nullopt}});
-  run_batch_of(rig, [&] { (void)rig.filled(mib(1), 1); }, {.hint = kHint});
-  rig.hold(StreamRole::kCompute);
-  WithoutWaiting batches(rig);
-  const Tensor live = rig.filled(mib(8), 1);  // 8 MiB are left
-  for (int i = 0; i < 99; ++i) {
-    const Batch batch = batches.begin("train", kHint);
-    (void)rig.filled(mib(1), 1);
-  }
-  EXPECT_EQ(rig->admission().hard.count, 0U);
 }
 
 TEST(Learning, ANewKindEveryFiveBatchesHoldsNobodyWhereThereIsRoom) {
