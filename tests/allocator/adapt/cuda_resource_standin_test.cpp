@@ -7,11 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <future>
-#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -133,48 +130,6 @@ void come_and_go(Resource& resource, By by, std::uint64_t seed) {
   }
 }
 
-/// One thread allocates and the other frees, behind an event.
-void free_on_another_thread(Resource& resource, cudaStream_t allocating, cudaStream_t freeing) {
-  constexpr std::size_t kBlocks = 100;
-  std::mutex mutex;
-  std::condition_variable ready;
-  std::deque<void*> blocks;
-  cudaEvent_t event = nullptr;
-  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
-  std::thread producer([&] {
-    for (std::size_t i = 0; i < kBlocks; ++i) {
-      void* const block = resource.allocate({allocating}, 1000 * (i + 1));
-      const std::lock_guard lock(mutex);
-      EXPECT_EQ(cudaEventRecord(event, allocating), cudaSuccess);
-      blocks.push_back(block);
-      ready.notify_one();
-    }
-    EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
-  });
-  std::thread consumer([&] {
-    for (std::size_t i = 0; i < kBlocks; ++i) {
-      std::unique_lock lock(mutex);
-      ready.wait(lock, [&] { return !blocks.empty(); });
-      EXPECT_EQ(cudaStreamWaitEvent(freeing, event, 0), cudaSuccess);
-      resource.deallocate({freeing}, blocks.front(), 1000 * (i + 1));
-      blocks.pop_front();
-    }
-  });
-  producer.join();
-  consumer.join();
-  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
-}
-
-TEST_F(CudaResourceTest, BlocksDiffer) {
-  for (const By by : {By{.sync = true}, By{}, By{.stream = stream}}) {
-    void* const one = by.take(resource, 8);
-    void* const two = by.take(resource, 8);
-    EXPECT_NE(one, two);
-    by.give(resource, one, 8);
-    by.give(resource, two, 8);
-  }
-}
-
 TEST_F(CudaResourceTest, NothingIsNull) {
   for (const By by : {By{.sync = true}, By{}, By{.stream = stream}}) {
     void* const nothing = by.take(resource, 0);
@@ -217,16 +172,6 @@ TEST_F(CudaResourceTest, CopiesAreEqualAndOthersAreNot) {
   EXPECT_FALSE((Resource{PoolMemory{other, streams}} == resource));
 }
 
-TEST_F(CudaResourceTest, BlocksKeepTheirBytes) {
-  const std::uint64_t seed = testing::random_seed();
-  SCOPED_TRACE(testing::seed_message(seed));
-  for (const By by :
-       {By{.sync = true}, By{}, By{.stream = cudaStreamPerThread}, By{.stream = stream}}) {
-    come_and_go(resource, by, seed);
-  }
-  EXPECT_EQ(pool.statistics().allocated.current, Bytes{});
-}
-
 TEST_F(CudaResourceTest, BlocksOfFourThreadsKeepTheirBytes) {
   const std::uint64_t seed = testing::random_seed();
   SCOPED_TRACE(testing::seed_message(seed));
@@ -238,17 +183,6 @@ TEST_F(CudaResourceTest, BlocksOfFourThreadsKeepTheirBytes) {
     }
     for (std::thread& thread : threads) thread.join();
   }
-  EXPECT_EQ(pool.statistics().allocated.current, Bytes{});
-}
-
-TEST_F(CudaResourceTest, OneThreadFreesWhatAnotherAllocated) {
-  cudaStream_t other = make_stream();
-  for (cudaStream_t each : {cudaStream_t{}, cudaStreamPerThread, stream}) {
-    free_on_another_thread(resource, each, each);
-  }
-  free_on_another_thread(resource, stream, other);
-  EXPECT_EQ(cudaStreamSynchronize(other), cudaSuccess);
-  EXPECT_EQ(cudaStreamDestroy(other), cudaSuccess);
   EXPECT_EQ(pool.statistics().allocated.current, Bytes{});
 }
 

@@ -4,11 +4,13 @@
 // one kit: the host's, or the GPU's, which runs on the stand-in driver and on a real one.
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <ostream>
 #include <vector>
 
 #include "allocator/memory/upstream.hpp"
+#include "support/touchable.hpp"
 
 namespace weir::testing {
 
@@ -26,6 +28,30 @@ class PagedUpstream {
   [[nodiscard]] virtual bool write(void* to, unsigned char value, std::size_t bytes) = 0;
   /// The bytes from `from` on; none if they cannot be accessed.
   [[nodiscard]] virtual std::vector<unsigned char> read(void* from, std::size_t bytes) = 0;
+};
+
+/// An upstream of host memory, which is accessible without a call.
+template <typename T>
+class HostMemory final : public PagedUpstream {
+ public:
+  template <typename... Arguments>
+  explicit HostMemory(Arguments... arguments) : upstream_(arguments...) {}
+  [[nodiscard]] Upstream& upstream() override { return upstream_; }
+  [[nodiscard]] Bytes used() const override { return upstream_.used(); }
+  [[nodiscard]] bool write(void* to, unsigned char value, std::size_t bytes) override {
+    if (!is_touchable(to)) return false;
+    std::memset(to, value, bytes);
+    return true;
+  }
+  [[nodiscard]] std::vector<unsigned char> read(void* from, std::size_t bytes) override {
+    if (!is_touchable(from)) return {};
+    std::vector<unsigned char> there(bytes);
+    std::memcpy(there.data(), from, bytes);
+    return there;
+  }
+
+ private:
+  T upstream_;
 };
 
 struct PageKind {

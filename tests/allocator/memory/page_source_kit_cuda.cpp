@@ -2,14 +2,11 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
-#include <cstring>
-
 #include "allocator/base/error_cuda.hpp"
 #include "allocator/memory/page_source_kit.hpp"
 #include "allocator/memory/upstream_cuda.hpp"
 #include "support/mapped_cuda.hpp"
 #include "support/sanitized.hpp"
-#include "support/touchable.hpp"
 
 namespace weir::testing {
 namespace {
@@ -47,27 +44,6 @@ class CudaPaged final : public PagedUpstream {
   CudaUpstream upstream_;
 };
 
-/// Host memory, accessible without a call.
-class PinnedMemory final : public PagedUpstream {
- public:
-  explicit PinnedMemory(Bytes capacity) : upstream_(0, capacity) {}
-  [[nodiscard]] Upstream& upstream() override { return upstream_; }
-  [[nodiscard]] Bytes used() const override { return upstream_.used(); }
-  [[nodiscard]] bool write(void* to, unsigned char value, std::size_t bytes) override {
-    if (!is_touchable(to)) return false;
-    std::memset(to, value, bytes);
-    return true;
-  }
-  [[nodiscard]] std::vector<unsigned char> read(void* from, std::size_t bytes) override {
-    if (!is_touchable(from)) return {};
-    const auto* const first = static_cast<const unsigned char*>(from);
-    return {first, first + bytes};
-  }
-
- private:
-  PinnedUpstream upstream_;
-};
-
 }  // namespace
 
 std::vector<PageKind> page_kinds() {
@@ -84,7 +60,7 @@ std::vector<PageKind> page_kinds() {
 
 std::vector<PageKind> kinds_without_pages() {
   const auto make = [](Bytes capacity) -> std::unique_ptr<PagedUpstream> {
-    return std::make_unique<PinnedMemory>(capacity);
+    return std::make_unique<HostMemory<PinnedUpstream>>(0, capacity);
   };
   return {{.name = "pinned", .make = make, .huge = {}}};
 }

@@ -1,41 +1,12 @@
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
-
 #include "allocator/memory/page_source_kit.hpp"
 #include "support/sanitized.hpp"
-#include "support/touchable.hpp"
 
 namespace weir::testing {
 namespace {
 
 template <typename T>
-class HostPages final : public PagedUpstream {
- public:
-  explicit HostPages(Bytes capacity) : upstream_(capacity) {}
-  [[nodiscard]] Upstream& upstream() override { return upstream_; }
-  [[nodiscard]] Bytes used() const override { return upstream_.used(); }
-  [[nodiscard]] bool write(void* to, unsigned char value, std::size_t bytes) override {
-    if (!is_touchable(to)) return false;
-    std::memset(to, value, bytes);
-    return true;
-  }
-  [[nodiscard]] std::vector<unsigned char> read(void* from, std::size_t bytes) override {
-    if (!is_touchable(from)) return {};
-    std::vector<unsigned char> there(bytes);
-    std::memcpy(there.data(), from, bytes);
-    return there;
-  }
-
- private:
-  T upstream_;
-};
-
-template <typename T>
 std::unique_ptr<PagedUpstream> make(Bytes capacity) {
-  return std::make_unique<HostPages<T>>(capacity);
+  return std::make_unique<HostMemory<T>>(capacity);
 }
 
 }  // namespace

@@ -52,12 +52,8 @@ void expect_the_earlier_wakes(bool later_first) {
   for (std::thread& waiter : waiters) waiter.join();
 }
 
-TEST(CpuStream, AnEarlierWaiterWakesWhileALaterOneThatCameAfterItSleeps) {
-  expect_the_earlier_wakes(false);
-}
-
-TEST(CpuStream, AnEarlierWaiterWakesWhileALaterOneThatCameBeforeItSleeps) {
-  expect_the_earlier_wakes(true);
+TEST(CpuStream, AnEarlierWaiterWakesWhileALaterOneSleepsWhicheverCameFirst) {
+  for (const bool later_first : {false, true}) expect_the_earlier_wakes(later_first);
 }
 
 constexpr std::chrono::milliseconds kMoment{1};
@@ -101,14 +97,6 @@ TEST(CpuStream, IsStarvedWhileNothingIsEnqueued) {
   EXPECT_GE(longest.starved, kMoment / 2);
 }
 
-}  // namespace
-
-}  // namespace weir::testing
-
-namespace weir {
-
-namespace {
-
 TEST(OpenDevice, KnowsTheCpuAndNothingElse) {
   Device device = open_device("cpu", {.memory = mib(3)});
   EXPECT_EQ(device.total_memory(), mib(3));
@@ -118,15 +106,7 @@ TEST(OpenDevice, KnowsTheCpuAndNothingElse) {
   EXPECT_EQ(open_device("cpu").total_memory(), default_cpu_memory());
 }
 
-}  // namespace
-
-}  // namespace weir
-
-namespace weir::testing {
-
 // The table of device kinds and the names of devices.
-
-namespace {
 
 TEST(DeviceKind, EveryKindFindsItsFirstDeviceByItsName) {
   for (const KindOfDevice& kind : kinds_of_device()) {
@@ -154,5 +134,4 @@ TEST(DeviceKind, AnUnknownNameIsRefusedWithThoseThatAreAllowed) {
 }
 
 }  // namespace
-
 }  // namespace weir::testing

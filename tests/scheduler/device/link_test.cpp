@@ -22,6 +22,7 @@
 #include "support/gate.hpp"
 #include "support/held.hpp"
 #include "support/message_of.hpp"
+#include "support/options_of.hpp"
 #include "support/print.hpp"
 
 namespace weir {
@@ -37,14 +38,8 @@ constexpr Bytes kLinkedBytes{kLinked * sizeof(float)};
 struct LinkedEnd {
   LinkedEnd(std::unique_ptr<DeviceBackend> backend, Bytes budget, Policy policy)
       : device(std::move(backend)),
-        pool(device.memory(), pool_options(budget)),
+        pool(device.memory(), testing::options_of(budget)),
         scheduler(device, pool, {.policy = policy}) {}
-
-  static PoolOptions pool_options(Bytes budget) {
-    PoolOptions options;
-    options.budget = BudgetRequest{.bytes = budget};
-    return options;
-  }
 
   Device device;
   Pool pool;

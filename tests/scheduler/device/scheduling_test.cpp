@@ -20,6 +20,7 @@
 #include "scheduler/scheduler.hpp"
 #include "support/gate.hpp"
 #include "support/held.hpp"
+#include "support/options_of.hpp"
 #include "support/print.hpp"
 
 namespace weir {
@@ -47,6 +48,12 @@ void copy_first(Stream& stream, Inputs in, Outputs out) {
   stream.copy(out[0].data(), in[0].data(), {in[0].size_bytes()});
 }
 
+/// Whoever fails to wait goes on first.
+void open_late(Gate& gate) {
+  testing::give_others_a_chance();
+  gate.open();
+}
+
 class SchedulingTest : public ::testing::Test {
  protected:
   SchedulingTest() { start(mib(1)); }
@@ -57,9 +64,7 @@ class SchedulingTest : public ::testing::Test {
   void start(Bytes budget, Policy policy = Policy::kThrottled) {
     scheduler.reset();
     pool.reset();
-    PoolOptions options;
-    options.budget = BudgetRequest{.bytes = budget};
-    pool = std::make_unique<Pool>(device.memory(), options);
+    pool = std::make_unique<Pool>(device.memory(), testing::options_of(budget));
     scheduler = std::make_unique<Scheduler>(device, *pool, SchedulerOptions{.policy = policy});
   }
 
@@ -104,8 +109,7 @@ TEST_F(SchedulingWhileHeld, AReadWaitsForTheWriteOnAnotherStream) {
   Gate& gate = hold(StreamRole::kCompute);
   const Tensor x = written(0x11);
   const Tensor y = copied(x, StreamRole::kCompute2);
-  testing::give_others_a_chance();
-  gate.open();
+  open_late(gate);
   expect_all(y, 0x11);
 }
 
@@ -114,8 +118,7 @@ TEST_F(SchedulingWhileHeld, AWriteWaitsForTheReadOnAnotherStream) {
   Gate& gate = hold(StreamRole::kCompute2);
   const Tensor y = copied(x, StreamRole::kCompute2);
   scheduler->submit("set", {.writes = {x}}, set_all(0x22));
-  testing::give_others_a_chance();
-  gate.open();
+  open_late(gate);
   expect_all(y, 0x11);
   expect_all(x, 0x22);
 }
@@ -124,20 +127,15 @@ TEST_F(SchedulingWhileHeld, AWriteWaitsForTheWriteOnAnotherStream) {
   Gate& gate = hold(StreamRole::kCompute);
   const Tensor x = written(0x11);
   scheduler->submit("set", {.writes = {x}, .stream = StreamRole::kCompute2}, set_all(0x22));
-  testing::give_others_a_chance();
-  gate.open();
+  open_late(gate);
   expect_all(x, 0x22);
 }
 
 TEST_F(SchedulingWhileHeld, AResultIsReadBackAfterItsWrite) {
   Gate& gate = hold(StreamRole::kCompute);
   const Tensor x = written(0x33);
-  std::thread opener([&] {
-    testing::give_others_a_chance();
-    gate.open();
-  });
+  const std::jthread opener([&] { open_late(gate); });
   expect_all(x, 0x33);
-  opener.join();
 }
 
 TEST_F(SchedulingTest, ATensorIsWrittenAndReadInPieces) {
@@ -165,8 +163,7 @@ TEST_F(SchedulingWhileHeld, HostMemoryArrivesBeforeItIsUsed) {
   Gate& gate = hold(StreamRole::kCopyIn);
   const Tensor x = scheduler->copy_in(borrowed(std::span(values, kElements)), {kElements});
   const Tensor y = copied(x, StreamRole::kCompute);
-  testing::give_others_a_chance();
-  gate.open();
+  open_late(gate);
   const std::vector<float> got = scheduler->read(y);
   EXPECT_EQ(std::ranges::count(got, 2.5F), std::ssize(got));
   host.deallocate(values, kTensor);
@@ -180,8 +177,7 @@ TEST_F(SchedulingWhileHeld, HostMemoryMayChangeAndEndOnceTheCallHasReturned) {
   const Tensor y = scheduler->copy_in(std::move(local), {kElements});
   const Tensor z = scheduler->empty({kElements});
   scheduler->write(z, 0, std::vector<float>(kElements, value_of(0x33)));
-  testing::give_others_a_chance();
-  gate.open();
+  open_late(gate);
   expect_all(x, 0x11);
   expect_all(y, 0x22);
   expect_all(z, 0x33);
@@ -193,20 +189,15 @@ TEST_F(SchedulingWhileHeld, APieceIsWrittenBehindWhoReadsTheTensorAndReadBehindW
   Gate& readers = hold(StreamRole::kCompute2);
   const Tensor y = copied(x, StreamRole::kCompute2);
   scheduler->write(x, 50, piece);
-  testing::give_others_a_chance();
-  readers.open();
+  open_late(readers);
   expect_all(y, 0x11);
 
   Gate& writers = hold(StreamRole::kCompute);
   scheduler->submit("add", {.reads = {x}, .writes = {x}}, set_all(0x33));
-  std::thread opener([&] {
-    testing::give_others_a_chance();
-    writers.open();
-  });
+  const std::jthread opener([&] { open_late(writers); });
   std::vector<float> read(100);
   scheduler->read(x, 50, read);
   EXPECT_EQ(std::ranges::count(read, value_of(0x33)), 100);
-  opener.join();
 }
 
 TEST_F(SchedulingWhileHeld, AViewIsWrittenBehindWhoReadsTheTensor) {
@@ -214,8 +205,7 @@ TEST_F(SchedulingWhileHeld, AViewIsWrittenBehindWhoReadsTheTensor) {
   Gate& gate = hold(StreamRole::kCompute2);
   const Tensor y = copied(x, StreamRole::kCompute2);
   scheduler->submit("set", {.writes = {x.rows(kElements / 2, kElements / 2)}}, set_all(0x22));
-  testing::give_others_a_chance();
-  gate.open();
+  open_late(gate);
   expect_all(y, 0x11);
   expect_all(x.rows(0, kElements / 2), 0x11);
   expect_all(x.rows(kElements / 2, kElements / 2), 0x22);
@@ -278,8 +268,7 @@ TEST_F(SchedulingWhileHeld, AFreedBlockIsHandedOverBehindItsOldStreamsWork) {
   const Tensor z = written(0x77, StreamRole::kCompute2);
   EXPECT_EQ(pool->statistics().handovers, 1U);
   EXPECT_EQ(pool->statistics().waits, 0U);
-  testing::give_others_a_chance();
-  gate.open();
+  open_late(gate);
   expect_all(y, 0x11);
   expect_all(z, 0x77);
 }
@@ -297,8 +286,7 @@ TEST_F(SchedulingWhileHeld, ABlockHandedOverAndFreedUnusedIsStillBehindTheFirstS
   pool->poll();
   EXPECT_EQ(pool->trim(), Bytes{}) << "the first stream has not passed its work with the block";
   const Tensor z = written(0x77, StreamRole::kCopyIn);
-  testing::give_others_a_chance();
-  gate.open();
+  open_late(gate);
   expect_all(y, 0x11);
   expect_all(z, 0x77);
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -55,6 +55,19 @@ class SlowClosure : public ::testing::Test {
     });
     gate.await_arrival();
   }
+  /// Calls `submit` on another thread, which has to wait for the slow closure, and lets that end.
+  void submit_behind(const std::function<void()>& submit) {
+    std::atomic<bool> submits = false;
+    std::thread other([&] {
+      submits = true;
+      submit();
+    });
+    while (!submits) std::this_thread::yield();
+    testing::give_others_a_chance();
+    gate.open();
+    other.join();
+    submitter.join();
+  }
   void expect_all_bytes(const Tensor& tensor, unsigned char byte) {
     const std::vector<float> values = scheduler.read(tensor);
     const auto value = std::bit_cast<float>(0x01010101U * byte);
@@ -98,19 +111,12 @@ TEST_F(SlowClosure, WhatReadsItsOutputComesBehindIt) {
   scheduler.wait(x);
   submit_slowly({}, x, StreamRole::kCompute, set_bytes_to(0x22));
   const Tensor y = scheduler.empty({kFloats});
-  std::atomic<bool> submits = false;
-  std::thread reader([&] {
-    submits = true;
+  submit_behind([&] {
     scheduler.submit("copy", {.reads = {x}, .writes = {y}, .stream = StreamRole::kCompute2},
                      [](Stream& stream, Inputs in, Outputs out) {
                        stream.copy(out[0].data(), in[0].data(), {in[0].size_bytes()});
                      });
   });
-  while (!submits) std::this_thread::yield();
-  testing::give_others_a_chance();
-  gate.open();
-  reader.join();
-  submitter.join();
   expect_all_bytes(y, 0x22);
 }
 
@@ -121,16 +127,7 @@ TEST_F(SlowClosure, WhatWritesItsInputComesBehindIt) {
   submit_slowly(x, y, StreamRole::kCompute2, [](Stream& stream, Inputs in, Outputs out) {
     stream.copy(out[0].data(), in[0].data(), {in[0].size_bytes()});
   });
-  std::atomic<bool> submits = false;
-  std::thread writer([&] {
-    submits = true;
-    scheduler.submit("set", {.writes = {x}}, set_bytes_to(0x33));
-  });
-  while (!submits) std::this_thread::yield();
-  testing::give_others_a_chance();
-  gate.open();
-  writer.join();
-  submitter.join();
+  submit_behind([&] { scheduler.submit("set", {.writes = {x}}, set_bytes_to(0x33)); });
   expect_all_bytes(y, 0x11);
   expect_all_bytes(x, 0x33);
 }
@@ -139,17 +136,10 @@ TEST_F(SlowClosure, TheNextOneOfItsStreamIsCalledBehindIt) {
   std::atomic<bool> slow_is_done = false;
   submit_slowly({}, scheduler.empty({kFloats}), StreamRole::kCompute,
                 [&](Stream&, Inputs, Outputs) { slow_is_done = true; });
-  std::atomic<bool> submits = false;
   std::atomic<bool> in_order = false;
-  std::thread next([&] {
-    submits = true;
+  submit_behind([&] {
     scheduler.submit("next", {}, [&](Stream&, Inputs, Outputs) { in_order = slow_is_done.load(); });
   });
-  while (!submits) std::this_thread::yield();
-  testing::give_others_a_chance();
-  gate.open();
-  next.join();
-  submitter.join();
   scheduler.wait_all();
   EXPECT_TRUE(in_order);
 }

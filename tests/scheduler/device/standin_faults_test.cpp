@@ -107,6 +107,21 @@ class CudaFaultsUnderWork : public testing::StandinTest {
     });
     gate.await_arrival();
   }
+  /// Submits an operation, and returns what its closure keeps until the device is done with it.
+  std::weak_ptr<int> submit_use(StreamRole role = StreamRole::kCompute) {
+    auto used = std::make_shared<int>(0);
+    scheduler->submit("use", {.stream = role}, [used](Stream&, Inputs, Outputs) {});
+    return used;
+  }
+  /// Ends the scheduler, which must wait for what the stream at the gate still uses.
+  void expect_end_waits_for(const std::weak_ptr<int>& watched) {
+    std::thread closer([this] { scheduler.reset(); });
+    testing::give_others_a_chance();
+    EXPECT_FALSE(watched.expired());
+    gate.open();
+    closer.join();
+    EXPECT_TRUE(watched.expired());
+  }
   void close() {
     scheduler.reset();
     pool.reset();
@@ -130,7 +145,6 @@ TEST_F(CudaFaultsUnderWork, ALaunchThatFailsMarksItsOutputsAndNothingElse) {
   EXPECT_NE(message_of<OperationError>([&] { scheduler->wait(x); }).find("cudaMemsetAsync failed"),
             std::string::npos);
   EXPECT_THROW(scheduler->wait_all(), OperationError);
-  close();
 }
 
 TEST_F(CudaFaultsUnderWork, WorkWhoseEventCannotBeRecordedIsCoveredByALaterOne) {
@@ -143,7 +157,6 @@ TEST_F(CudaFaultsUnderWork, WorkWhoseEventCannotBeRecordedIsCoveredByALaterOne) 
   gate.open();
   scheduler->wait(x);
   EXPECT_EQ(scheduler->read(x).size(), 1024U);
-  close();
 }
 
 TEST_F(CudaFaultsUnderWork, AWaitForWorkThatNoEventCanCoverEndsWithTheError) {
@@ -155,7 +168,6 @@ TEST_F(CudaFaultsUnderWork, AWaitForWorkThatNoEventCanCoverEndsWithTheError) {
   weir_standin_clear_faults();
   gate.open();
   scheduler->wait(x);
-  close();
 }
 
 TEST_F(CudaFaultsUnderWork, AnEventThatErrsEndsEveryWaitAndReusesNothing) {
@@ -192,7 +204,6 @@ TEST_F(CudaFaultsUnderWork, WhatALostDeviceMayStillUseStaysUntilItHasEnded) {
   gate.open();
   looker.join();
   while (!watched.expired()) std::this_thread::yield();
-  close();
 }
 
 TEST_F(CudaFaultsUnderWork, AnEndAfterAFailureWaitsForTheStreamsThatStillWork) {
@@ -200,19 +211,11 @@ TEST_F(CudaFaultsUnderWork, AnEndAfterAFailureWaitsForTheStreamsThatStillWork) {
   submit_set(x, 1);
   scheduler->wait(x);
   hold(StreamRole::kCopyOut);
-  auto used = std::make_shared<int>(0);
-  const std::weak_ptr<int> watched = used;
-  scheduler->submit("use", {.stream = StreamRole::kCopyOut}, [used](Stream&, Inputs, Outputs) {});
-  used.reset();
+  const std::weak_ptr<int> watched = submit_use(StreamRole::kCopyOut);
   fail("cuEventQuery", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
   submit_set(x, 2);
   EXPECT_THROW(scheduler->wait(x), CudaError);
-  std::thread closer([this] { scheduler.reset(); });
-  testing::give_others_a_chance();
-  EXPECT_FALSE(watched.expired());
-  gate.open();
-  closer.join();
-  EXPECT_TRUE(watched.expired());
+  expect_end_waits_for(watched);
   close();
   weir_standin_reset();  // memory that the failed stream may still use is kept
 }
@@ -220,18 +223,9 @@ TEST_F(CudaFaultsUnderWork, AnEndAfterAFailureWaitsForTheStreamsThatStillWork) {
 TEST_F(CudaFaultsUnderWork, AnEndWithoutEventsAsksTheStreamsThemselves) {
   fail_from_now_on("cuEventRecord", CUDA_ERROR_OUT_OF_MEMORY);
   hold();
-  auto used = std::make_shared<int>(0);
-  const std::weak_ptr<int> watched = used;
-  scheduler->submit("use", {}, [used](Stream&, Inputs, Outputs) {});
-  used.reset();
-  std::thread closer([this] { scheduler.reset(); });
-  testing::give_others_a_chance();
-  EXPECT_FALSE(watched.expired());
-  gate.open();
-  closer.join();
-  EXPECT_TRUE(watched.expired());
+  const std::weak_ptr<int> watched = submit_use();
+  expect_end_waits_for(watched);
   weir_standin_clear_faults();
-  close();
 }
 
 TEST_F(CudaFaultsUnderWork, ACopyFromPlainMemoryHoldsNobody) {
@@ -241,7 +235,6 @@ TEST_F(CudaFaultsUnderWork, ACopyFromPlainMemoryHoldsNobody) {
   std::fill(plain.begin(), plain.end(), 0.0F);                 // and has let go of it
   gate.open();
   EXPECT_EQ(scheduler->read(x), std::vector<float>(4096, 2.5F));
-  close();
 }
 
 TEST_F(CudaFaultsUnderWork, AStreamThatCannotBeMadeToWaitTakesNoBlock) {
@@ -257,7 +250,6 @@ TEST_F(CudaFaultsUnderWork, AStreamThatCannotBeMadeToWaitTakesNoBlock) {
   EXPECT_EQ(pool->statistics().handovers, 1U);
   gate.open();
   pool->deallocate(x, second);
-  close();
 }
 
 TEST_F(CudaFaultsUnderWork, TheThreadOfAStreamSleepsUntilTheDeviceIsDone) {
@@ -273,7 +265,6 @@ TEST_F(CudaFaultsUnderWork, TheThreadOfAStreamSleepsUntilTheDeviceIsDone) {
   testing::give_others_a_chance();
   EXPECT_LE(asked(), before + 4);
   gate.open();
-  close();
 }
 
 TEST_F(CudaFaultsUnderWork, APointBehindATaskIsNoCallOfCudas) {
@@ -287,7 +278,6 @@ TEST_F(CudaFaultsUnderWork, APointBehindATaskIsNoCallOfCudas) {
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(progress.record(stream).sequence, 1U);
   EXPECT_LT(weir_standin_calls(nullptr), before + 100);
   gate.open();
-  close();
 }
 
 TEST_F(CudaFaultsUnderWork, NoCallPinsMemoryOnceReadersAreWarm) {
@@ -301,7 +291,6 @@ TEST_F(CudaFaultsUnderWork, NoCallPinsMemoryOnceReadersAreWarm) {
   EXPECT_EQ(weir_standin_calls("cuMemAlloc"), 0U);
   // An event on which a thread still sleeps when the next is recorded cannot be reused yet.
   EXPECT_LE(weir_standin_calls("cuEventCreate"), 4U);
-  close();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "allocator/memory/upstream_cuda.hpp"
 #include "allocator/progress/progress_cuda.hpp"
@@ -59,6 +60,32 @@ class UserStream {
 
  private:
   cudaStream_t stream_ = nullptr;
+};
+
+/// A capture of a stream by the program, which must not be broken by our calls.
+class Capture {
+ public:
+  explicit Capture(cudaStream_t stream, cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal)
+      : stream_(stream) {
+    EXPECT_EQ(cudaStreamBeginCapture(stream, mode), cudaSuccess);
+  }
+  ~Capture() { (void)end(); }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  /// Ends it. Returns how many nodes it has.
+  std::size_t end() {
+    if (stream_ == nullptr) return 0;
+    cudaGraph_t graph = nullptr;
+    std::size_t nodes = 0;
+    EXPECT_EQ(cudaStreamEndCapture(std::exchange(stream_, nullptr), &graph), cudaSuccess)
+        << "the capture was broken";
+    EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &nodes), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    return nodes;
+  }
+
+ private:
+  cudaStream_t stream_;
 };
 
 }  // namespace weir::testing

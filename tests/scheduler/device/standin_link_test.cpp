@@ -81,7 +81,6 @@ TEST_F(LinkFaults, ACallThatFailsIsTheErrorOfTheCopy) {
   gpu->wait_all();  // a copy counts once both devices have told their operations
   EXPECT_EQ(link->copied_to(*gpu).copies, 2U) << "those that failed do not count";
   EXPECT_EQ(link->copied_to(*cpu).copies, 1U);
-  close();
 }
 
 TEST_F(LinkFaults, AGpuThatIsLostEndsEveryCopy) {
@@ -132,7 +131,6 @@ TEST_F(LinkFaults, PinnedMemoryDoesNotGrowWithTheCopies) {
   // not idle, and one piece more is made, once.
   EXPECT_LE(weir_standin_calls("cuMemHostAlloc"), 2U);
   EXPECT_EQ(weir_standin_calls("cuMemFreeHost"), 0U);
-  close();
 }
 
 }  // namespace

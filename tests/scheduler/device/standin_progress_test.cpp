@@ -12,18 +12,14 @@
 #include "allocator/pool.hpp"
 #include "scheduler/device/standin_fixture.hpp"
 #include "support/gate.hpp"
+#include "support/options_of.hpp"
 #include "support/refused.hpp"
 
 namespace weir {
 namespace {
 
+using testing::options_of;
 using testing::UserStream;
-
-PoolOptions options_of(Bytes budget) {
-  PoolOptions options;
-  options.budget = BudgetRequest{.bytes = budget};
-  return options;
-}
 
 class CudaProgressTest : public testing::StandinTest {
  protected:
@@ -270,7 +266,7 @@ class Invariant10 : public CudaProgressTest {};
 TEST_F(Invariant10, AFreeDuringACaptureIsParkedAndHarmsNothing) {
   Pool pool({upstream, progress}, options_of(kib(8)));
   void* const x = pool.allocate(kib(4), a);
-  ASSERT_EQ(cudaStreamBeginCapture(first.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  testing::Capture capture(first.get());
   set_late(first.get(), x, 1);
   const Point during = progress.record(a);
   EXPECT_FALSE(progress.reached(during));
@@ -281,9 +277,7 @@ TEST_F(Invariant10, AFreeDuringACaptureIsParkedAndHarmsNothing) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   EXPECT_EQ(cudaStreamIsCapturing(first.get(), &status), cudaSuccess);
   EXPECT_EQ(status, cudaStreamCaptureStatusActive) << "the capture was broken";
-  cudaGraph_t graph = nullptr;
-  EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess);
-  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  (void)capture.end();
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U);
   EXPECT_TRUE(progress.wait(during, {}));
   EXPECT_TRUE(progress.wait(progress.record(a), {}));
@@ -296,13 +290,10 @@ TEST_F(Invariant10, ABlockIsNotHandedOverToAStreamThatIsCaptured) {
   weir_standin_hold(second.get());
   set_late(second.get(), x, 1);
   pool.deallocate(x, b);
-  ASSERT_EQ(cudaStreamBeginCapture(first.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  testing::Capture capture(first.get());
   EXPECT_THROW((void)pool.allocate(kib(4), a), CudaError);
   EXPECT_EQ(pool.statistics().handovers, 0U);
   weir_standin_release(second.get());
-  cudaGraph_t graph = nullptr;
-  EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess) << "the capture was broken";
-  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
 }
 
 TEST_F(Invariant10, AnEventThatFellIntoACaptureIsNeverAskedFor) {
@@ -337,7 +328,7 @@ TEST_F(Invariant10, SomebodyElsesGlobalCaptureSurvivesOurCalls) {
   void* const before = pool.allocate(kib(4), b);
   set_late(second.get(), before, 1);
   const Point point = progress.record(b);
-  ASSERT_EQ(cudaStreamBeginCapture(first.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  testing::Capture capture(first.get());
   std::thread other([&] {
     void* const x = pool.allocate(kib(4), b);  // cudaMalloc
     pool.deallocate(x, b);
@@ -352,9 +343,6 @@ TEST_F(Invariant10, SomebodyElsesGlobalCaptureSurvivesOurCalls) {
     pinned.deallocate(host, kib(4));
   });
   other.join();
-  cudaGraph_t graph = nullptr;
-  EXPECT_EQ(cudaStreamEndCapture(first.get(), &graph), cudaSuccess) << "the capture was broken";
-  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
 }
 
 }  // namespace

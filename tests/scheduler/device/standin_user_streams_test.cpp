@@ -15,6 +15,7 @@
 #include "scheduler/scheduler.hpp"
 #include "support/gate.hpp"
 #include "support/message_of.hpp"
+#include "support/options_of.hpp"
 #include "support/refused.hpp"
 
 namespace weir {
@@ -28,9 +29,7 @@ class UserStreamsTest : public testing::StandinTest {
  protected:
   void open(const CudaUserStreams& streams) {
     device.emplace(open_cuda_device(0, streams, {.memory = mib(8)}));
-    PoolOptions options;
-    options.budget = BudgetRequest{.bytes = mib(4)};
-    pool.emplace(device->memory(), options);
+    pool.emplace(device->memory(), testing::options_of(mib(4)));
     scheduler.emplace(*device, *pool);
   }
   void close() {
@@ -144,11 +143,8 @@ TEST_F(UserStreamsTest, ThatAreNotAllowedAreRefused) {
               (void)open_cuda_device(0, {.compute = first->get()}, {.memory = gib(100)});
             }).substr(0, 31),
             "device memory 100 GiB is not al");
-  ASSERT_EQ(cudaStreamBeginCapture(first->get(), cudaStreamCaptureModeRelaxed), cudaSuccess);
+  const testing::Capture capture(first->get(), cudaStreamCaptureModeRelaxed);
   EXPECT_EQ(refusal({.compute = first->get()}), "cuda:0: the stream for compute is being captured");
-  cudaGraph_t graph = nullptr;
-  ASSERT_EQ(cudaStreamEndCapture(first->get(), &graph), cudaSuccess);
-  ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);
 }
 
 TEST_F(UserStreamsTest, OfAnotherGpuAreRefused) {
@@ -167,19 +163,14 @@ TEST_F(UserStreamsTest, WhileCapturedTakeNoOperationAndNothingChanges) {
   open({.compute = first->get()});
   constexpr std::size_t kMany = 4096;  // more than a slab's slot
   const Tensor x = scheduler->empty({kMany});
-  ASSERT_EQ(cudaStreamBeginCapture(first->get(), cudaStreamCaptureModeRelaxed), cudaSuccess);
+  testing::Capture capture(first->get(), cudaStreamCaptureModeRelaxed);
   const std::string why = message_of<CudaError>([&] {
     scheduler->submit("set", {.writes = {x}}, [](Stream&, Inputs, Outputs) {
       ADD_FAILURE() << "enqueued into the program's graph";
     });
   });
   EXPECT_NE(why.find("the stream is being captured"), std::string::npos) << why;
-  cudaGraph_t graph = nullptr;
-  ASSERT_EQ(cudaStreamEndCapture(first->get(), &graph), cudaSuccess);
-  std::size_t nodes = 1;
-  EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &nodes), cudaSuccess);
-  EXPECT_EQ(nodes, 0U);
-  ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(capture.end(), 0U);
   EXPECT_EQ(scheduler->memory_info().allocated, Bytes{});
   scheduler->submit("set", {.writes = {x}}, [](Stream& stream, Inputs, Outputs out) {
     EXPECT_EQ(cudaMemsetAsync(out[0].data(), 0, out[0].size_bytes(), cuda_stream(stream)),
