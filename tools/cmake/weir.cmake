@@ -126,14 +126,20 @@ target_precompile_headers(
   <variant>
   <vector>)
 
-# What calls CUDA is compiled by itself: of a library a program takes the objects that it needs, and one that
-# needs nothing of CUDA takes no runtime of CUDA.
-function(_weir_compile_apart target)
-  list(FILTER ARGN INCLUDE REGEX "_cuda\\.cpp$")
-  list(FILTER ARGN EXCLUDE REGEX "_without_cuda\\.cpp$")
-  if(ARGN)
-    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
+# Has the sources compiled eight at once, a unit of one folder only: of a library a program takes the units that it
+# needs, and all that these need. What calls CUDA is compiled by itself, so that a program that needs nothing of
+# it takes no runtime of CUDA.
+function(_weir_units target)
+  set(sources ${ARGN})
+  list(FILTER sources EXCLUDE REGEX "_cuda\\.cpp$|\\.cu$")
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  set(count 0)
+  foreach(source IN LISTS sources)
+    math(EXPR unit "${count} / 8")
+    math(EXPR count "${count} + 1")
+    set_source_files_properties("${source}" TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${folder}_${unit})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
 endfunction()
 
 # A static library weir_NAME, with the alias weir::NAME. Its headers are included by their path from
@@ -148,7 +154,7 @@ function(weir_library)
     set(ARG_CUDA_SOURCES)
   endif()
   add_library(${target} STATIC ${ARG_SOURCES} ${ARG_CUDA_SOURCES})
-  _weir_compile_apart(${target} ${ARG_SOURCES} ${ARG_CUDA_SOURCES})
+  _weir_units(${target} ${ARG_SOURCES} ${ARG_CUDA_SOURCES})
   add_library(weir::${ARG_NAME} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME} POSITION_INDEPENDENT_CODE ON)
   _weir_configure(${target})
@@ -168,7 +174,7 @@ endfunction()
 function(weir_room library)
   cmake_parse_arguments(ARG "" "" "SOURCES;CUDA_SOURCES" ${ARGN})
   _weir_check_arguments("weir_room" ${library} "${ARG_SOURCES}${ARG_CUDA_SOURCES}" "${ARG_UNPARSED_ARGUMENTS}")
-  _weir_compile_apart(weir_${library} ${ARG_SOURCES} ${ARG_CUDA_SOURCES})
+  _weir_units(weir_${library} ${ARG_SOURCES} ${ARG_CUDA_SOURCES})
   target_sources(weir_${library} PRIVATE ${ARG_SOURCES})
   if(WEIR_HAS_CUDA_TOOLKIT)
     target_sources(weir_${library} PRIVATE ${ARG_CUDA_SOURCES})
