@@ -126,16 +126,20 @@ target_precompile_headers(
   <variant>
   <vector>)
 
-# Has the sources compiled eight at once, a unit of one folder only: of a library a program takes the units that it
+# Has some sources compiled at once, eight by default, a unit of one folder only: of a library a program takes the units that it
 # needs, and all that these need. What calls CUDA is compiled by itself, so that a program that needs nothing of
 # it takes no runtime of CUDA.
 function(_weir_units target)
   set(sources ${ARGN})
   list(FILTER sources EXCLUDE REGEX "_cuda\\.cpp$|\\.cu$")
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  set(size 8)
+  if(CMAKE_UNITY_BUILD_BATCH_SIZE)
+    set(size ${CMAKE_UNITY_BUILD_BATCH_SIZE})
+  endif()
   set(count 0)
   foreach(source IN LISTS sources)
-    math(EXPR unit "${count} / 8")
+    math(EXPR unit "${count} / ${size}")
     math(EXPR count "${count} + 1")
     set_source_files_properties("${source}" TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${folder}_${unit})
   endforeach()
