@@ -61,9 +61,9 @@ struct Failing {
   }
 };
 
-template <DeviceCall kCall, std::uint64_t kTimes = 1>
+template <DeviceCall Call, std::uint64_t Times = 1>
 void fail_device(Rig& rig, std::uint64_t n) {
-  rig.backend.fail(kCall, Fault::at(n, kTimes));
+  rig.backend.fail(Call, Fault::at(n, Times));
 }
 
 constexpr std::array kFailingSteps{

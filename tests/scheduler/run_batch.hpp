@@ -22,10 +22,9 @@ inline Bytes sum_of(const Blocks& blocks) {
 
 /// A batch of a kind named after its sum: allocates all its blocks, on two streams in turn, and
 /// frees them after `while_open`.
-inline void run_batch(Rig& rig, const Blocks& blocks, BatchOptions options,
+inline void run_batch(Rig& rig, const Blocks& blocks, const BatchOptions& options,
                       const std::function<void()>& while_open = {}) {
-  const Batch batch =
-      rig->begin_batch("of " + std::to_string(sum_of(blocks).count), std::move(options));
+  const Batch batch = rig->begin_batch("of " + std::to_string(sum_of(blocks).count), options);
   std::vector<Tensor> tensors;
   for (const std::uint64_t count : blocks) {
     Tensor tensor = rig->empty(shape_of(pages(count)));

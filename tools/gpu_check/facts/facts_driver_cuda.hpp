@@ -130,7 +130,7 @@ template <typename Ask>
 std::string during_capture(const Driver& driver, CUstreamCaptureMode mode, const Ask& ask,
                            Effect effect = Effect::kNotTold) {
   Captured captured(driver, mode);
-  const std::string answer = std::to_string(ask(captured.get()));
+  std::string answer = std::to_string(ask(captured.get()));
   const CUresult ended = captured.end();
   if (effect == Effect::kNotTold || ended == CUDA_SUCCESS) return answer;
   return answer + " and breaks it (" + std::to_string(ended) + ")";

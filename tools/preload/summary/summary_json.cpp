@@ -77,6 +77,7 @@ std::string device_json(const DeviceSummary& device) {
 /// As settings_json of tools/program/json_text.hpp.
 std::string settings_json(const std::vector<SettingLine>& settings) {
   std::vector<JsonMember> members;
+  members.reserve(settings.size());
   for (const SettingLine& line : settings) {
     members.emplace_back(line.name, json_object({{"value", json_string(line.value)},
                                                  {"source", json_string(line.source)}}));
