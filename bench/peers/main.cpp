@@ -16,13 +16,14 @@ int run_program(int argc, char** argv) {
   CommandLine line("replay traces of allocations against our pools and other people's allocators");
   std::string peers = "all";
   std::vector<std::string> missing;
-  line.add("--peer", peers, Value("all|none|NAME,..."), "other allocators");
-  const auto run = replay::add_replay(line, [&](replay::UpstreamKind kind, const auto& upstream) {
+  line.add("--peer", peers, Value("all|none|NAME,..."),
+           "other allocators; --budget, --lag and --breakdown are of our pools alone");
+  const auto run = replay::add_replay(line, [&](replay::UpstreamKind kind) {
     if (kind == replay::UpstreamKind::kCuda && peers_runtime() != nullptr) {
       refuse("--upstream", "cuda",
              "simulated or host: this build has peers, which need the stand-in");
     }
-    PeerCandidates chosen = peer_candidates("--peer", peers, kind, upstream);
+    PeerCandidates chosen = peer_candidates("--peer", peers, kind, upstreams_of(kind));
     missing = std::move(chosen.missing);
     return std::move(chosen.candidates);
   });

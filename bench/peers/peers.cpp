@@ -54,6 +54,7 @@ PeerCandidates peer_candidates(std::string_view flag, std::string_view text,
   Peers peers = find_peers();
   const bool all = text == "all";
   const std::vector<std::string_view> words = split(text, ",");
+  if (words.empty()) refuse(flag, text, "all, none" + names_of(peers));
   for (const std::string_view word : words) {
     if (all || std::ranges::any_of(peers.found, [&](const Peer& p) { return p.name == word; })) {
       continue;

@@ -17,6 +17,7 @@ std::vector<BudgetChoice> parse_budgets(const std::string& text) {
   for (const std::string_view part : weir::split(text, ",")) {
     budgets.push_back(parse_budget(std::string(part)));
   }
+  if (budgets.empty()) refuse("--budget", text, "at least one");
   return budgets;
 }
 

@@ -174,6 +174,16 @@ TEST_F(Failure, OfTheHostInsideABatchGivesBackAllThatItTook) {
   }
 }
 
+TEST_F(Failure, OfAllocationInsideABatchLeavesTheBatchUsable) {
+  Rig rig({.budget = mib(1)});
+  {
+    const Batch batch = rig->begin_batch("step");
+    EXPECT_THROW((void)rig.filled(mib(2), 1), OutOfMemory);
+    EXPECT_THAT(rig->read(rig.filled(kib(64), 2)), Each(2));
+  }
+  expect_recovered(rig);
+}
+
 TEST_F(Failure, OfOneOfSeveralOutputsGivesBackTheOthers) {
   Rig rig({.budget = mib(1)});
   const Tensor a = rig->empty(shape_of(kib(256)));

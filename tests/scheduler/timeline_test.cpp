@@ -55,6 +55,18 @@ TEST(SchedulerTimeline, AnOperationIsFollowedFromItsSubmissionToItsStream) {
   EXPECT_EQ(told.text(allocated.back().site), here(line));
 }
 
+TEST(SchedulerTimeline, AnAdmissionByForceIsToldAsOne) {
+  const ToldTimeline told;
+  Rig rig({.budget = kib(256), .grace = std::chrono::milliseconds(1)});
+  const Batch open = rig->begin_batch("open", {.hint = kib(256)});
+  const Tensor held = rig.filled(kib(128), 1);
+  std::thread([&] { (void)rig->begin_batch("forced", {.hint = kib(128)}); }).join();
+  const auto admitted = told.of(Kind::kAdmit);
+  ASSERT_EQ(admitted.size(), 2U);
+  EXPECT_EQ(admitted[0].detail, static_cast<int>(TimelineAdmission::kAdmitted));
+  EXPECT_EQ(admitted[1].detail, static_cast<int>(TimelineAdmission::kForced));
+}
+
 TEST(SchedulerTimeline, ABatchIsAdmittedClosedAndSettledOnce) {
   Rig rig;
   const ToldTimeline told;

@@ -126,15 +126,15 @@ target_precompile_headers(
   <variant>
   <vector>)
 
-# Has some sources compiled at once, eight by default, a unit of one folder only: of a library a program takes the units that it
-# needs, and all that these need. What calls CUDA is compiled by itself, so that a program that needs nothing of
-# it takes no runtime of CUDA.
+# Has some sources compiled at once, eight by default, in units of one folder each: of a library a program takes the
+# units that it needs, and all that these need. What calls CUDA is compiled by itself, so that a program that
+# needs nothing of it takes no runtime of CUDA.
 function(_weir_units target)
   set(sources ${ARGN})
   list(FILTER sources EXCLUDE REGEX "_cuda\\.cpp$|\\.cu$")
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
   set(size 8)
-  if(CMAKE_UNITY_BUILD_BATCH_SIZE)
+  if(CMAKE_UNITY_BUILD_BATCH_SIZE GREATER 0)
     set(size ${CMAKE_UNITY_BUILD_BATCH_SIZE})
   endif()
   set(count 0)

@@ -228,11 +228,6 @@ std::optional<Advice> advice_for(const std::vector<TraceResults>& results,
     advice.variables.push_back(variables_of(choice));
     by_default.push_back(choice.by_default());
   }
-  const std::vector<Measured>& all = results.front().measured;
-  for (std::size_t i = by_default.size(); i < all.size(); ++i) {
-    advice.variables.push_back(all[i].subject);
-    by_default.push_back(false);
-  }
   advice.recommendation =
       recommend(scores_of(results, by_default), request.capacity ? kAnyNeed : kSameNeed);
   return advice;
@@ -267,6 +262,11 @@ int run_replay(const CommandLine& line, const ReplayFlags& flags, const MoreCand
   require_standard_output();
   set_log_level(log_level_from_environment());
   warn_of_unknown_variables(environ);
+  const std::vector<Candidate> besides = more ? more(request.upstream) : std::vector<Candidate>{};
+  if (flags.recommend && !besides.empty()) {
+    throw UsageError("--recommend names settings of Weir's pools, and '" + besides.front().name +
+                     "' is none of them: leave out one or the other");
+  }
   const MakeUpstream upstream = upstreams_of(request.upstream);
   const std::vector<Trace> traces = read_all(flags.traces);
   const Outputs outputs = open_outputs(flags, traces.size());
@@ -281,11 +281,7 @@ int run_replay(const CommandLine& line, const ReplayFlags& flags, const MoreCand
   for (const PoolChoice& choice : request.choices) {
     candidates.push_back(candidate_of(choice, upstream, request.lag));
   }
-  if (more) {
-    for (Candidate& candidate : more(request.upstream, upstream)) {
-      candidates.push_back(std::move(candidate));
-    }
-  }
+  candidates.insert(candidates.end(), besides.begin(), besides.end());
   // Only one replay at a time can use real memory.
   const bool real = request.upstream != UpstreamKind::kSimulated;
   ProgressBar bar;

@@ -12,9 +12,8 @@
 
 namespace weir::replay {
 
-/// Returns candidates besides the pools, on these upstreams. Throws UsageError.
-using MoreCandidates =
-    std::function<std::vector<Candidate>(UpstreamKind kind, const MakeUpstream& upstream)>;
+/// Returns candidates besides the pools, on upstreams of that kind. Throws UsageError.
+using MoreCandidates = std::function<std::vector<Candidate>(UpstreamKind kind)>;
 
 /// Adds the flags to `line`, which must outlive the function that is returned: it does what they
 /// say, once they are parsed, and returns the exit code.

@@ -23,36 +23,34 @@ class StateAwaited {
     }
     condition_.notify_all();
   }
-  /// Returns once the thread that the test started holds the lock no more: it sleeps.
-  void await_sleeper() {
+  /// Returns once so many threads have looked and hold the lock no more: they sleep.
+  void await_sleepers(int count) {
     for (;;) {
       const Lock lock(mutex_);
-      if (looked_) return;
+      if (sleepers_ == count) return;
     }
   }
   bool sleep(const std::stop_token& stop) {
     Lock lock(mutex_);
-    return condition_.wait(lock, stop, [this] { return looks(); });
+    ++sleepers_;
+    return condition_.wait(lock, stop, [this] { return is_set_; });
   }
   bool sleep_until(ConditionClock::time_point deadline, const std::stop_token& stop) {
     Lock lock(mutex_);
-    return condition_.wait_until(lock, stop, deadline, [this] { return looks(); });
+    ++sleepers_;
+    return condition_.wait_until(lock, stop, deadline, [this] { return is_set_; });
   }
   void sleep_plainly() {
     Lock lock(mutex_);
-    while (!looks()) condition_.wait(lock);
+    ++sleepers_;
+    while (!is_set_) condition_.wait(lock);
   }
 
  private:
-  bool looks() {
-    looked_ = true;
-    return is_set_;
-  }
-
   Mutex mutex_{LockRank::kLeaf};
   Condition condition_;
   bool is_set_ = false;
-  bool looked_ = false;
+  int sleepers_ = 0;
 };
 
 constexpr std::chrono::milliseconds kConditionSoon{10};
@@ -77,7 +75,7 @@ TEST(Condition, WakesWhoSleepsWhetherItCanBeStoppedOrNot) {
       StateAwaited scene;
       std::thread sleeper([&] { EXPECT_TRUE(sleep_by(way, scene, token)); });
       std::thread other([&] { EXPECT_TRUE(scene.sleep({})); });
-      scene.await_sleeper();
+      scene.await_sleepers(2);
       scene.set();
       sleeper.join();
       other.join();
@@ -90,7 +88,7 @@ TEST(Condition, AStopEndsTheSleep) {
     std::stop_source stop;
     StateAwaited scene;
     std::thread sleeper([&] { EXPECT_FALSE(sleep_by(way, scene, stop.get_token())); });
-    scene.await_sleeper();
+    scene.await_sleepers(1);
     stop.request_stop();
     sleeper.join();
     EXPECT_FALSE(scene.sleep(stop.get_token())) << "nor does a later one sleep";

@@ -111,18 +111,19 @@ std::array<pid_t, 2> left_by(int signal) {
 }
 
 TEST(DoctorBounded, ItEndsWithUs) {
-  for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
     const auto [program, started] = left_by(signal);
     while (runs(program)) continue;
     (void)kill(started, SIGKILL);
   }
 }
 
-TEST(DoctorBounded, IgnoredSignalsStayIgnored) {
+TEST(DoctorBounded, WorksWhereSignalsAreIgnored) {
   (void)std::signal(SIGHUP, SIG_IGN);
   (void)std::signal(SIGCHLD, SIG_IGN);
   EXPECT_EQ(shell("kill -HUP $$; echo on").out, "on\n") << "as nohup has it";
   EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN);
+  EXPECT_EQ(std::signal(SIGCHLD, SIG_DFL), SIG_DFL) << "or the kernel would reap the child";
 }
 
 TEST(DoctorBounded, AMebibyteOfOutputIsAllThatItCanWrite) {

@@ -175,6 +175,7 @@ TEST(WeirDoctor, TheBuiltLibraryHasOurVersion) {
   EXPECT_EQ(finding(json, "library").at("state"), "ok");
   EXPECT_THAT(finding(json, "library").at("text"),
               HasSubstr("libweir.so, version " + std::string(kVersion)));
+  EXPECT_THAT(finding(json, "python-preload").at("text"), HasSubstr("ran with the library in it"));
 }
 #endif
 

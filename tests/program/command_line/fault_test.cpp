@@ -65,6 +65,9 @@ TEST(CommandLineFault, SaysWhatACommandTakesInsteadOfAWord) {
             "[ARGUMENTS] (see prog run --help)");
   EXPECT_EQ(fault({"group", "merge", "1", "2", "-o", "x"}),
             "'2' was not expected: prog group merge takes only PID (see prog group merge --help)");
+  EXPECT_EQ(fault({"group", "merge", "1", "-o", "x", "--", "ls"}),
+            "'ls' was not expected: prog group merge takes only PID (see prog group merge --help)");
+  EXPECT_EQ(fault({"--"}), fault({}));
 }
 
 TEST(CommandLineFault, NamesTheFlagWithoutAValueAsTyped) {

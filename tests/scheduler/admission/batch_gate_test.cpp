@@ -55,6 +55,17 @@ TEST_F(BatchGateTest, HoldsBackWhoeverHasFilledTheBudget) {
   EXPECT_EQ(end.settled, 12U);
 }
 
+TEST_F(BatchGateTest, HoldsBackByTheNumberOfBatchesToo) {
+  Pool small{{upstream, progress}, testing::options_of(mib(4))};
+  BatchGate two{small, progress, std::array{compute, copies}};
+  for (int i = 0; i < 5; ++i) {
+    const GatedBatch batch = two.begin("train", {.hint = kib(1)});
+    (void)progress.enqueue(compute);
+  }
+  EXPECT_EQ(two.statistics().most_submitted, 2U);
+  EXPECT_EQ(two.statistics().soft.count, 3U);
+}
+
 TEST_F(BatchGateTest, ChargesABatchForItsMemoryUntilThatIsFree) {
   GatedBatch batch = gate.begin("train", {.hint = kib(64)});
   EXPECT_EQ(gate.statistics().charged, kib(64));

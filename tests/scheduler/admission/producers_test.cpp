@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "scheduler/run_batch.hpp"
+#include "support/message_of.hpp"
 
 namespace weir {
 namespace {
@@ -98,6 +99,12 @@ TEST(Producers, WhoIsPassedOverForItsShareOfTheQueueWakesTheNext) {
 
 INSTANTIATE_TEST_SUITE_P(Of, ProducersInTurn, ::testing::Values(2, 3, 6, 8),
                          ::testing::PrintToStringParamName());
+
+TEST(Producers, AWeightOfZeroIsRefused) {
+  Rig rig({.budget = kBudget});
+  EXPECT_EQ(message_of<UsageError>([&] { (void)rig->begin_batch("train", {.weight = 0}); }),
+            "begin_batch 'train': weight 0; allowed: 1 or more");
+}
 
 }  // namespace
 }  // namespace weir

@@ -5,9 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/timeline/chrome/chrome.hpp"
 #include "tools/timeline/files/formats.hpp"
@@ -18,6 +21,23 @@ struct StringSink final : ByteSink {
   void append(std::string_view bytes) noexcept override { text += bytes; }
   std::string text;
 };
+
+/// Writes all of it to one file, a flush at a time as a recorder does.
+inline void write_in_flushes(const std::vector<Process>& processes, Writer& writer) {
+  constexpr std::size_t kOfAFlush = 100;
+  for (const Process& process : processes) {
+    writer.begin(process.info);
+    const ProcessNames names(process);
+    for (std::span<const TimelineRecord> rest(process.records); !rest.empty();) {
+      const std::size_t count = std::min(kOfAFlush, rest.size());
+      writer.write(rest.first(count), names);
+      writer.flush();
+      rest = rest.subspan(count);
+    }
+    writer.end_process(process.complete ? Writer::End::kComplete : Writer::End::kCut, process.lost);
+  }
+  writer.finish(0);
+}
 
 inline std::string to_chrome(const Timeline& timeline) {
   StringSink sink;

@@ -22,7 +22,7 @@ using timeline::testing::made_process;
 
 std::string written(const Process& process) {
   timeline::testing::StringSink sink;
-  write_timeline({.processes = {process}}, *timeline::make_perfetto_writer(sink));
+  timeline::testing::write_in_flushes({process}, *timeline::make_perfetto_writer(sink));
   return sink.text;
 }
 

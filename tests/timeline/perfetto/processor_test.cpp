@@ -81,11 +81,11 @@ Queried query_traces(const std::vector<Load>& loads) {
 
 enum class Format { kChrome, kPerfetto };
 
-std::string written(Format format, std::vector<Process> processes) {
+std::string written(Format format, const std::vector<Process>& processes) {
   timeline::testing::StringSink sink;
   const auto writer = format == Format::kChrome ? timeline::make_chrome_writer(sink)
                                                 : timeline::make_perfetto_writer(sink);
-  write_timeline({.processes = std::move(processes)}, *writer);
+  timeline::testing::write_in_flushes(processes, *writer);
   return sink.text;
 }
 
@@ -321,7 +321,7 @@ void expect_shown(Format format) {
   for (Process& process : any) {
     process = timeline::testing::random_process(random, {.records = 300});
   }
-  loads.push_back({written(format, std::move(any)), {kTroubles, slices, kernels}});
+  loads.push_back({written(format, any), {kTroubles, slices, kernels}});
   const std::string whole = written(format, {made_process({.batches = 400})});
   loads.push_back({whole.substr(0, whole.size() * 2 / 3), {slices}});
   loads.push_back({written(format, {profiled_run()}), queries_of_profiled()});

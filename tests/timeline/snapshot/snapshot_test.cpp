@@ -39,8 +39,9 @@ TEST(Snapshot, OfARunHoldsItsHistory) {
   EXPECT_EQ(counts["free_requested"], of(TimelineKind::kFree));
   EXPECT_EQ(counts["free_completed"], of(TimelineKind::kFree));
   EXPECT_EQ(counts["segment_alloc"], of(TimelineKind::kReserve));
-  const auto first =
-      std::ranges::find_if(entries, [](const json& entry) { return entry["frames"].size() == 2; });
+  const auto first = std::ranges::find_if(entries, [](const json& entry) {
+    return entry["action"] == "alloc" && entry["frames"].size() == 2;
+  });
   ASSERT_NE(first, entries.end());
   const json frames = (*first)["frames"];
   EXPECT_EQ(frames[0]["name"], "inputs");

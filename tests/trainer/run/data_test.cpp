@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "support/message_of.hpp"
 #include "trainer/compare/compare.hpp"
 #include "trainer/data/batches.hpp"
 #include "trainer/digits.hpp"
+#include "trainer/expect_parts.hpp"
 #include "trainer/jobs.hpp"
 #include "trainer/reference_mlp.hpp"
 #include "trainer/run/predict.hpp"
@@ -242,8 +244,12 @@ TEST(PredictSettings, WeightsForOtherPixelsOrFewerClassesAreRefused) {
   };
   EXPECT_EQ(load({100, 10}).images->count, 201U);
   EXPECT_EQ(load({100, 12}).images->count, 201U) << "classes that no test image has";
-  EXPECT_THROW((void)load({99, 10}), UsageError);
-  EXPECT_THROW((void)load({100, 9}), UsageError);
+  const auto refusal = [&](const std::vector<std::size_t>& widths) {
+    return message_of<UsageError>([&] { (void)load(widths); });
+  };
+  expect_parts(refusal({99, 10}), {"--weights: " + files.path("w"),
+                                   "expected weights for 100 pixels", "found 99 -> 10"});
+  expect_parts(refusal({100, 9}), {"--data", "the classes of " + files.path("w")});
 }
 
 }  // namespace

@@ -142,6 +142,31 @@ CUresult unloaded(F Driver::*function, Handle handle) noexcept {
   return uncounted(Kind::kModules, function, handle);
 }
 
+/// If this creates the context, counts how much less the device has afterwards, over all programs:
+/// of two that start together, one may count part of the other's.
+CUresult retained(CUcontext* context, CUdevice device) noexcept {
+  const Entry entry;
+  Process* const process = Process::get();
+  if (process == nullptr) return pass(&Driver::cuDevicePrimaryCtxRetain, context, device);
+  PrimaryContexts& primaries = process->primary_contexts();
+  const bool makes_it = primaries.is_active(device) == std::optional(false);
+  const auto before = makes_it ? free_without_context(process->driver(), device) : std::nullopt;
+  CUresult code = CUDA_SUCCESS;
+  {
+    // Not between the end of the previous context and our forgetting it.
+    const Lock lock(primaries.of(device));
+    code = pass(&Driver::cuDevicePrimaryCtxRetain, context, device);
+  }
+  Account* const account = code == CUDA_SUCCESS && before ? process->account(device) : nullptr;
+  if (account == nullptr) return code;
+  const auto after = free_without_context(process->driver(), device);
+  const Bytes taken = std::min(minus_or_zero(*before, after.value_or(*before)), kMostOfAContext);
+  if (taken.count == 0) return code;
+  account->charge(taken);
+  process->count(*account, Kind::kContexts, taken, number(*context), *context);
+  return code;
+}
+
 }  // namespace
 }  // namespace weir::preload
 
@@ -233,29 +258,8 @@ CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* 
 }
 #endif
 
-/// If this creates the context, counts how much less the device has afterwards, over all programs:
-/// of two that start together, one may count part of the other's.
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  const Entry entry;
-  Process* const process = Process::get();
-  if (process == nullptr) return pass(&Driver::cuDevicePrimaryCtxRetain, context, device);
-  PrimaryContexts& primaries = process->primary_contexts();
-  const bool makes_it = primaries.is_active(device) == std::optional(false);
-  const auto before = makes_it ? free_without_context(process->driver(), device) : std::nullopt;
-  CUresult code = CUDA_SUCCESS;
-  {
-    // Not between the end of the previous context and our forgetting it.
-    const Lock lock(primaries.of(device));
-    code = pass(&Driver::cuDevicePrimaryCtxRetain, context, device);
-  }
-  Account* const account = code == CUDA_SUCCESS && before ? process->account(device) : nullptr;
-  if (account == nullptr) return code;
-  const auto after = free_without_context(process->driver(), device);
-  const Bytes taken = std::min(minus_or_zero(*before, after.value_or(*before)), kMostOfAContext);
-  if (taken.count == 0) return code;
-  account->charge(taken);
-  process->count(*account, Kind::kContexts, taken, number(*context), *context);
-  return code;
+  return retained(context, device);
 }
 
 CUresult cuModuleLoad(CUmodule* module, const char* file) {

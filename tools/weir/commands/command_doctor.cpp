@@ -83,7 +83,7 @@ Command add_doctor_command(CommandLine& program) {
       "variables.");
   line.set_page("docs/doctor.md");
   line.set_exit_codes({{"0", "no check fails"},
-                       {"1", "a check fails, or standard output cannot be written"},
+                       {"1", "a check fails, it cannot look, or standard output cannot be written"},
                        {"2", "bad input"}});
   const auto flags = std::make_shared<DoctorFlags>();
   line.add("--python", flags->python, Value("FILE"),

@@ -99,7 +99,7 @@ Bounded run_child(const std::function<void()>& child, milliseconds limit) {
   const pid_t parent = getpid();
   const pid_t process = fork();
   if (process < 0) {
-    throw std::system_error(errno, std::generic_category(), "no process can be made");
+    throw std::system_error(errno, std::generic_category(), "no process can be made (ulimit -u)");
   }
   if (process == 0) {
     become_child(parent, out, err);

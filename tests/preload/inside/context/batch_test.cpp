@@ -23,31 +23,37 @@ class Batches : public Inside {
 
 // PyTorch 2.5's set_device(0) leaves a new thread without a context: the runtime's device is 0
 // anyway.
-TEST_F(Batches, ThrottledHoldsTheThirdBackOnAThreadWithoutAContextToo) {
+TEST_F(Batches, ThrottledHoldsTheThirdBackOnAThreadWithAContextAndWithout) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(kMib);
-  hold(stream);
-  ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
-  ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
-  std::atomic<bool> admitted{false};
-  std::thread other([&] {
-    EXPECT_TRUE(begin_batch("step"));
-    admitted = true;
-    EXPECT_TRUE(begin_batch("inner"));
-    end_batch();
-    end_batch();
-    const CUcontext context = current();
-    EXPECT_EQ(context, nullptr);
-  });
-  await_another_question();
-  EXPECT_FALSE(admitted);
-  release_all();
-  other.join();
-  EXPECT_TRUE(admitted);
-  EXPECT_EQ(arena().batches(), 3U);
-  const AdmissionStatistics held_back = arena().admission();
-  EXPECT_EQ(held_back.hard.count + held_back.soft.count + held_back.turn.count, 1U);
+  std::uint64_t times = 0;
+  for (const CUcontext context : {CUcontext{}, current()}) {
+    ++times;
+    hold(stream);
+    ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
+    ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
+    std::atomic<bool> admitted{false};
+    std::thread other([&] {
+      if (context != nullptr) {
+        EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+      }
+      EXPECT_TRUE(begin_batch("step"));
+      admitted = true;
+      EXPECT_TRUE(begin_batch("inner"));
+      end_batch();
+      end_batch();
+      EXPECT_EQ(current(), context);
+    });
+    await_another_question();
+    EXPECT_FALSE(admitted);
+    release_all();
+    other.join();
+    EXPECT_TRUE(admitted);
+    EXPECT_EQ(arena().batches(), 3 * times);
+    const AdmissionStatistics held_back = arena().admission();
+    EXPECT_EQ(held_back.hard.count + held_back.soft.count + held_back.turn.count, times);
+  }
 }
 
 TEST_F(Batches, AThreadWithoutAContextBeginsNoneWhileNobodyUsesDevice0) {

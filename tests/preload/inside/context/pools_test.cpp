@@ -339,8 +339,13 @@ class PoolsOfOneDevice : public PoolsInside, public ::testing::WithParamInterfac
     if (GetParam() == Other::kContext) (void)make_context();
   }
   static CUresult ask(std::size_t bytes = 6 * kMib) {
-    if (GetParam() == Other::kCuMemAlloc) return try_allocate(bytes, nullptr);
-    return try_allocate(bytes);
+    CUdeviceptr block = 0;
+    const CUresult code = GetParam() == Other::kCuMemAlloc ? cuMemAllocAsync(&block, bytes, nullptr)
+                                                           : cuMemAlloc(&block, bytes);
+    if (code == CUDA_SUCCESS) {
+      EXPECT_EQ(cuMemsetD8(block, 1, bytes), CUDA_SUCCESS);
+    }
+    return code;
   }
   void release() { weir_standin_release(stream_); }
 

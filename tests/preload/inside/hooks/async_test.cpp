@@ -62,6 +62,9 @@ TEST_P(AsyncFree, GivesNobodyTheBlockEarly) {
   EXPECT_FALSE(is_handed_out(block, kBytes));
   EXPECT_FALSE(used == On::kOther && is_handed_out(block, kBytes, of(On::kHome)));
   expect_cached_after_settling(kBytes);
+  if (used == On::kOther) {
+    EXPECT_TRUE(is_handed_out(block, kBytes, of(On::kHome), 5));
+  }
 }
 
 // The default stream and blocking streams wait for each other, so a free on one of them follows the

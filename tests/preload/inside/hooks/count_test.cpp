@@ -114,6 +114,22 @@ TEST_F(Counted, WhatAPoolOfTheProgramsRefusesIsNot) {
   EXPECT_EQ(used(), Bytes{});
 }
 
+TEST_F(Counted, TheCacheMakesRoomForAPoolOfTheProgramsToo) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUmemoryPool pool = make_pool();
+  const CUstream stream = make_stream();
+  free(allocate(16 * kMib));
+  settle();
+  CUdeviceptr pointer = 0;
+  weir_standin_fail("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinOnce);
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&pointer, 4 * kMib, pool, stream), CUDA_SUCCESS);
+  EXPECT_EQ(passed("pools"), mib(4));
+  EXPECT_EQ(used(), mib(4)) << "what was cached was given back";
+  weir_standin_fail("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_OUT_OF_MEMORY, kWeirStandinFromThenOn);
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&pointer, 4 * kMib, pool, stream), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(used(), mib(4));
+}
+
 TEST_F(Counted, TheCacheMakesRoomForThemWhereTheDeviceItselfHasNoMore) {
   expect_refused("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_MEMORY", "64M"}}));
