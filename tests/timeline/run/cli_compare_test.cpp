@@ -6,7 +6,6 @@
 #include <string>
 
 #include "runs.hpp"
-#include "support/sanitized.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -19,7 +18,7 @@ using CompareTimelines = RecordedRuns;
 
 // More inputs than fit in the budget, 2 MiB each. They are made beforehand, so that a frontend
 // slowed by a sanitizer is still ahead of the device.
-constexpr int kBatches = WEIR_TEST_SANITIZED != 0 ? 34 : 40;
+constexpr int kBatches = 40;
 
 TEST_F(CompareTimelines, ShowWhatEachPolicyDoes) {
   const Finished run =

@@ -8,7 +8,6 @@
 #include "../../trainer/digits.hpp"
 #include "runs.hpp"
 #include "support/file_size_limit.hpp"
-#include "support/sanitized.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -20,8 +19,7 @@ using weir::testing::read_file;
 using weir::testing::run_weir_train;
 using weir::testing::write_file;
 
-const Words kShort{
-    "--batches", WEIR_TEST_SANITIZED != 0 ? "3" : "8", "--batch-size", "32", "--budget", "64MiB"};
+const Words kShort{"--batches", "8", "--batch-size", "32", "--budget", "64MiB"};
 
 using UnwritableTimeline = RecordedRuns;
 

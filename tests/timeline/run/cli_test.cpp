@@ -6,7 +6,6 @@
 
 #include "runs.hpp"
 #include "scheduler/device/stream.hpp"
-#include "support/sanitized.hpp"
 #include "tools/timeline/analysis/batches.hpp"
 #include "tools/timeline/analysis/counters.hpp"
 #include "tools/timeline/analysis/idle.hpp"
@@ -19,8 +18,7 @@ using ::testing::HasSubstr;
 using weir::testing::read_file;
 using weir::testing::run_weir_train;
 
-const Words kSmallRun{
-    "--batches", WEIR_TEST_SANITIZED != 0 ? "6" : "16", "--batch-size", "64", "--budget", "64MiB"};
+const Words kSmallRun{"--batches", "16", "--batch-size", "64", "--budget", "64MiB"};
 
 std::uint64_t count_of(const Index& index, TimelineKind kind) { return index.of(kind).size(); }
 

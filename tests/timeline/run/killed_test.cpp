@@ -7,7 +7,6 @@
 #include "../../trainer/temporary_directory.hpp"
 #include "support/forked.hpp"
 #include "support/random_seed.hpp"
-#include "support/sanitized.hpp"
 #include "tools/timeline/files/formats.hpp"
 #include "tools/timeline/recorder/recording.hpp"
 
@@ -15,7 +14,7 @@ namespace weir::timeline::testing {
 namespace {
 
 /// 201 in the three formats. With a sanitizer a few are enough.
-constexpr int kKills = WEIR_TEST_SANITIZED != 0 ? 4 : 67;
+constexpr int kKills = 67;
 
 /// Records frees of addresses 1, 2, ... and tells which are in the file.
 [[noreturn]] void record_until_killed(const std::string& path, const weir::testing::Telling& tell) {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "runs.hpp"
-#include "support/sanitized.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -115,9 +114,9 @@ std::vector<Sample> samples_of(const json& events, const char* name, const char*
 class QueuedCounters : public RecordedRuns, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(QueuedCounters, AreWhatTheEventsAddUpToAtEverySample) {
-  const Finished run = run_weir_train(
-      run_with({{"--batches", WEIR_TEST_SANITIZED != 0 ? "20" : "48", "--batch-size", "32",
-                 "--budget", "64MiB", "--policy", GetParam(), "--timeline", file("run.json")}}));
+  const Finished run =
+      run_weir_train(run_with({{"--batches", "48", "--batch-size", "32", "--budget", "64MiB",
+                                "--policy", GetParam(), "--timeline", file("run.json")}}));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Timeline timeline = read_timeline(file("run.json"));
   const Process& process = timeline.processes.at(0);

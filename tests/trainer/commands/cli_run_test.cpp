@@ -11,7 +11,6 @@
 #include "allocator/base/bytes.hpp"
 #include "support/child_process.hpp"
 #include "support/joined_lines.hpp"
-#include "support/sanitized.hpp"
 #include "support/table_checks.hpp"
 #include "tools/program/table.hpp"
 #include "trainer/expect_parts.hpp"
@@ -145,9 +144,8 @@ TEST(Cli, UnboundedInATightBudgetRunsOutWithExit3AndTheReport) {
 TEST(Cli, CompareSmallPrintsTheTableAndWritesTheSameFigures) {
   const TemporaryDirectory directory;
   const std::string json = directory.file("figures.json");
-  const Finished child =
-      succeeded(run_weir_train({"compare", "--small", "--rounds", "1", "--batches",
-                                WEIR_TEST_SANITIZED != 0 ? "20" : "100", "--json", json}));
+  const Finished child = succeeded(
+      run_weir_train({"compare", "--small", "--rounds", "1", "--batches", "100", "--json", json}));
   expect_parts(child.out,
                {"MLP 512 -> 256 -> 128 -> 1, batches of 32", "\nreference", "\nunbounded",
                 "\nbackstop", "\nthrottled", "\nbarrier", "smallest budget"});
@@ -158,7 +156,6 @@ TEST(Cli, CompareSmallPrintsTheTableAndWritesTheSameFigures) {
   }
 }
 
-#if WEIR_TEST_SANITIZED == 0  // a sanitizer needs more address space than any limit leaves
 Finished run_within(Bytes address_space) {
   rlimit before{};
   EXPECT_EQ(getrlimit(RLIMIT_AS, &before), 0);
@@ -191,7 +188,6 @@ TEST(Cli, NeverHangsWhereverAddressSpaceRunsOut) {
     (void)run_within(limit);
   }
 }
-#endif
 
 }  // namespace
 }  // namespace weir::testing

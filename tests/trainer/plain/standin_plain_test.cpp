@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "support/gate.hpp"
-#include "support/sanitized.hpp"
 #include "trainer/compare/compare.hpp"
 #include "trainer/jobs.hpp"
 #include "trainer/plain/plain.hpp"
@@ -19,7 +18,7 @@
 namespace weir::testing {
 namespace {
 
-constexpr std::uint64_t kBatches = WEIR_TEST_SANITIZED != 0 ? 6 : 20;
+constexpr std::uint64_t kBatches = 20;
 
 TrainSettings plain_job(InputKind inputs) {
   TrainSettings settings = tiny_job();

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "support/child_process.hpp"
-#include "support/sanitized.hpp"
 
 namespace weir::testing {
 
@@ -43,9 +42,6 @@ inline const Engine kMpich{"MPICH", "/usr/bin/mpirun.mpich", {}};
                       {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
                       {"OMPI_MCA_btl", "self,vader"},
                       {"OMPI_MCA_hwloc_base_binding_policy", "none"}});
-#if WEIR_TEST_SANITIZED
-  environment["ASAN_OPTIONS"] = "detect_leaks=0";  // MPI keeps memory until the process ends
-#endif
   return ChildProcess(arguments, {.program = engine.program, .environment = environment});
 }
 

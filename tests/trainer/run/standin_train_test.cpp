@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "support/gate.hpp"
-#include "support/sanitized.hpp"
 #include "trainer/data/reader.hpp"
 #include "trainer/digits.hpp"
 #include "trainer/jobs.hpp"
@@ -24,7 +23,7 @@ using LayerWeights = std::vector<std::vector<float>>;
 TrainSettings gpu_job() {
   TrainSettings settings = tiny_job();
   settings.device.value = "cuda";
-  settings.batches.value = WEIR_TEST_SANITIZED != 0 ? 4 : 12;
+  settings.batches.value = 12;
   return settings;
 }
 
@@ -206,14 +205,14 @@ TEST_F(StandinTraining, CapturesAgainWhereTheShapeChanges) {
   settings.use_data_defaults();
   settings.batch_size.value = 256;  // 603 images: the third batch is short
   settings.pool.budget.value = {.bytes = mib(64)};
-  settings.epochs.value = WEIR_TEST_SANITIZED != 0 ? 2 : 5;
+  settings.epochs.value = 5;
   settings.use_data(digit_set(), {"digits", "test"});
   const TrainResult expected = train(settings);
   settings.memory.value = StaticMemory::kShape;
   const TrainResult run = finished(train(settings));
   EXPECT_EQ(run.weights, expected.weights);
   EXPECT_EQ(run.static_memory->batches, run.batches - 2);
-  EXPECT_EQ(run.static_memory->captures, WEIR_TEST_SANITIZED != 0 ? 3U : 4U)
+  EXPECT_EQ(run.static_memory->captures, 4U)
       << "two shapes in two places; the first batch of a shape is not captured";
 }
 

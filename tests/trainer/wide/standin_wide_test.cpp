@@ -6,7 +6,6 @@
 #include <cmath>
 #include <optional>
 
-#include "support/sanitized.hpp"
 #include "trainer/standin_trainer.hpp"
 #include "trainer/wide/placement_jobs.hpp"
 #include "trainer/wide/wide_jobs.hpp"
@@ -17,7 +16,7 @@ namespace {
 WideSettings gpu_wide() {
   WideSettings settings = tiny_wide();
   settings.train.device.value = "cuda";
-  settings.train.batches = WEIR_TEST_SANITIZED != 0 ? 3 : 10;
+  settings.train.batches = 10;
   return settings;
 }
 
