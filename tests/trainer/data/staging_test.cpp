@@ -153,7 +153,7 @@ TEST_F(StagingBuffersTest, ThreadsNeverGetTheSameBuffer) {
   other.join();
 }
 
-constexpr StreamId kCopyStream{1};
+constexpr StreamId kStagingStream{1};
 constexpr std::size_t kElements = 1'000'000;
 constexpr Bytes kBuffer{kElements * sizeof(float)};
 
@@ -168,18 +168,18 @@ class StagingTest : public ::testing::Test {
 
 TEST_F(StagingTest, ReusesABufferOnceItsCopyIsPassedAndNeverBefore) {
   const Buffer first = staging.acquire(kElements);
-  staging.give_back(first, progress.enqueue(kCopyStream));
+  staging.give_back(first, progress.enqueue(kStagingStream));
   const Buffer second = staging.acquire(kElements);
   EXPECT_NE(second, first) << "its copy has not been passed";
-  progress.pass_all(kCopyStream);
+  progress.pass_all(kStagingStream);
   EXPECT_EQ(staging.acquire(kElements), first);
 }
 
 TEST_F(StagingTest, ReusesInTheOrderOfTheCopiesAsFarAsTheDeviceHasCome) {
   const Buffer first = staging.acquire(kElements);
   const Buffer second = staging.acquire(kElements);
-  const Point first_copy = progress.enqueue(kCopyStream);
-  const Point second_copy = progress.enqueue(kCopyStream);
+  const Point first_copy = progress.enqueue(kStagingStream);
+  const Point second_copy = progress.enqueue(kStagingStream);
   staging.give_back(first, first_copy);
   staging.give_back(second, second_copy);
   progress.pass(first_copy);
@@ -194,9 +194,9 @@ TEST_F(StagingTest, CountsWhatItTookFromTheUpstreamAndTakesItOnce) {
   for (int round = 0; round < 3; ++round) {
     const Buffer first = staging.acquire(kElements);
     const Buffer second = staging.acquire(kElements);
-    staging.give_back(first, progress.enqueue(kCopyStream));
-    staging.give_back(second, progress.enqueue(kCopyStream));
-    progress.pass_all(kCopyStream);
+    staging.give_back(first, progress.enqueue(kStagingStream));
+    staging.give_back(second, progress.enqueue(kStagingStream));
+    progress.pass_all(kStagingStream);
     EXPECT_EQ(staging.memory().current, kBuffer * 2);
     EXPECT_EQ(staging.memory().current, upstream.used());
     EXPECT_EQ(staging.memory().peak, upstream.used());
@@ -207,11 +207,11 @@ TEST_F(StagingTest, CountsWhatItTookFromTheUpstreamAndTakesItOnce) {
 TEST_F(StagingTest, ReleasesSmallBuffersOnceTheirCopiesArePassed) {
   const Buffer small = staging.acquire(kElements);
   const Buffer large = staging.acquire(2 * kElements);
-  staging.give_back(small, progress.enqueue(kCopyStream));
-  staging.give_back(large, progress.enqueue(kCopyStream));
+  staging.give_back(small, progress.enqueue(kStagingStream));
+  staging.give_back(large, progress.enqueue(kStagingStream));
   staging.release_below(2 * kElements);
   EXPECT_EQ(upstream.used(), kBuffer * 3);
-  progress.pass_all(kCopyStream);
+  progress.pass_all(kStagingStream);
   staging.release_below(2 * kElements);
   EXPECT_EQ(upstream.used(), kBuffer * 2);
   EXPECT_EQ(staging.acquire(kElements), large) << "a larger one serves too";
@@ -222,7 +222,7 @@ TEST(Staging, GivesAllMemoryBackToTheUpstream) {
   ManualProgress progress;
   {
     Staging staging(upstream, progress);
-    staging.give_back(staging.acquire(kElements), progress.enqueue(kCopyStream));
+    staging.give_back(staging.acquire(kElements), progress.enqueue(kStagingStream));
     (void)staging.acquire(kElements);
     EXPECT_GT(upstream.used(), Bytes{});
   }
@@ -232,7 +232,7 @@ TEST(Staging, GivesAllMemoryBackToTheUpstream) {
 TEST_F(StagingTest, WaitsForASubmittedCopyWhereTheUpstreamHasNoMoreRoom) {
   Staging full(narrow, progress);
   const Buffer only = full.acquire(kElements);
-  const Point copy = progress.enqueue(kCopyStream);
+  const Point copy = progress.enqueue(kStagingStream);
   full.give_back(only, copy);
   EXPECT_EQ(full.acquire(kElements), only);
   ASSERT_EQ(progress.waits().size(), 1U);
@@ -247,7 +247,7 @@ TEST_F(StagingTest, IsOutOfMemoryWhereNoCopyWillGiveAnythingBack) {
 
 TEST_F(StagingTest, DoesNotWaitForTheDeviceWhileTheUpstreamHasRoom) {
   for (int i = 0; i < 10; ++i)
-    staging.give_back(staging.acquire(kElements), progress.enqueue(kCopyStream));
+    staging.give_back(staging.acquire(kElements), progress.enqueue(kStagingStream));
   EXPECT_TRUE(progress.waits().empty());
 }
 

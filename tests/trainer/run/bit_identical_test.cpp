@@ -71,11 +71,11 @@ INSTANTIATE_TEST_SUITE_P(Pools, BitIdentical, ::testing::ValuesIn(kAllPools),
 // The bisected budget is a threshold: above it runs finish, below it they fail with the report.
 
 constexpr Bytes kStep = kib(16);
-constexpr std::uint64_t kBatches = 6;
+constexpr std::uint64_t kSearched = 6;
 
 TrainSettings bounded_job(PoolKind pool) {
   TrainSettings settings = scaled_job();
-  settings.batches.value = kBatches;
+  settings.batches.value = kSearched;
   settings.pool.kind.value = pool;
   settings.pool.budget.value = {.bytes = mib(3)};
   return settings;
@@ -86,7 +86,7 @@ class SmallestBudget : public ::testing::TestWithParam<std::tuple<Policy, PoolKi
 TEST_P(SmallestBudget, IsAThreshold) {
   const auto& [policy, pool] = GetParam();
   const TrainSettings settings = bounded_job(pool);
-  const std::optional<Bytes> smallest = smallest_budget(settings, policy, kBatches, kStep);
+  const std::optional<Bytes> smallest = smallest_budget(settings, policy, kSearched, kStep);
   ASSERT_TRUE(smallest.has_value());
   EXPECT_EQ(smallest->count % kStep.count, 0U);
   EXPECT_LT(*smallest, mib(3)) << "the settings' own budget bounds nothing";
@@ -109,9 +109,9 @@ INSTANTIATE_TEST_SUITE_P(PoliciesAndPools, SmallestBudget,
 TEST(SmallestBudgetSearch, FindsNothingWhenTheSettingsBudgetIsNotEnough) {
   TrainSettings settings = bounded_job(PoolKind::kRound);
   settings.pool.budget.value = {.bytes = kib(256)};
-  EXPECT_EQ(smallest_budget(settings, Policy::kThrottled, kBatches, kStep), std::nullopt);
+  EXPECT_EQ(smallest_budget(settings, Policy::kThrottled, kSearched, kStep), std::nullopt);
   settings.pool.budget.value = {.bytes = kib(8)};
-  EXPECT_EQ(smallest_budget(settings, Policy::kThrottled, kBatches, kStep), std::nullopt)
+  EXPECT_EQ(smallest_budget(settings, Policy::kThrottled, kSearched, kStep), std::nullopt)
       << "less than one step";
 }
 
@@ -123,7 +123,7 @@ TEST(SmallestBudgetSearch, StoppedWithinAnyOfItsRunsItFindsNothing) {
     std::stop_source stop;
     std::uint64_t batches = 0;
     const auto found =
-        smallest_budget(settings, Policy::kBarrier, kBatches, kStep,
+        smallest_budget(settings, Policy::kBarrier, kSearched, kStep,
                         {.stop = stop.get_token(), .on_done = [&](std::uint64_t, std::uint64_t) {
                            if (++batches == stop_at) stop.request_stop();
                          }});
@@ -134,7 +134,7 @@ TEST(SmallestBudgetSearch, StoppedWithinAnyOfItsRunsItFindsNothing) {
       all_batches = batches;
     }
   }
-  EXPECT_GT(all_batches, 2 * kBatches) << "more than one run finished";
+  EXPECT_GT(all_batches, 2 * kSearched) << "more than one run finished";
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ struct Reference {
   std::vector<Numbers> weights;
   double mean_loss = 0;
 };
-Reference train_reference(const TrainSettings& s) {
+Reference train_on_digits(const TrainSettings& s) {
   ReferenceMlp model(s.widths, s.seed.value);
   Reference result;
   const std::size_t rows = s.batch_size.value;
@@ -228,7 +228,7 @@ TEST_F(TrainingOnData, WeightsAndLossEqualTheFloat64Reference) {
   settings.widths = {kDigitSide * kDigitSide, 24, 12, kDigits};
   settings.batch_size.value = 16;  // the last batch of an epoch has three rows
   settings.batches.value = 12;
-  const Reference reference = train_reference(settings);
+  const Reference reference = train_on_digits(settings);
   const TrainResult run = finished(train(settings));
   EXPECT_LE(largest_difference(run.weights, reference.weights), 5e-6);
   EXPECT_NEAR(run.mean_loss.value(), reference.mean_loss, 1e-5 * reference.mean_loss);
