@@ -3,9 +3,11 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -19,9 +21,12 @@
 namespace weir {
 namespace {
 
+void say_end(int rank, std::string_view why) {
+  log(LogLevel::kError, "rank " + std::to_string(rank) + " ends: " + std::string(why));
+}
 /// Ends this process although other threads wait inside an engine: no destructor could end them.
-[[noreturn]] void end_process(int rank, const std::string& why) {
-  log(LogLevel::kError, "rank " + std::to_string(rank) + " ends: " + why);
+[[noreturn]] void end_process(int rank, std::string_view why) {
+  say_end(rank, why);
   std::_Exit(1);
 }
 
@@ -52,6 +57,7 @@ class Ranks final : public Communicator {
         launch.launcher == Launcher::kTorchrun ? meet_by_tcp(launch) : meet_by_mpi(launch);
     lifeline_ = std::make_unique<Lifeline>(
         rank_, std::move(links), options.lifeline, [this](int rank, const std::string& what) {
+          if (rank == rank_ && aborts_) std::_Exit(1);  // it has said why
           end_process(rank_, rank == rank_ ? what : "rank " + std::to_string(rank) + " " + what);
         });
     if (options.before_device) options.before_device(*this);
@@ -94,11 +100,14 @@ class Ranks final : public Communicator {
     transport_->finish();
   }
   [[noreturn]] void abort(std::string_view reason) noexcept override {
+    // Said before the others hear of it: a launcher ends all ranks as soon as one has ended.
+    say_end(rank_, reason);
+    aborts_ = true;
     if (lifeline_) {
       lifeline_->report(std::string(reason));
       std::this_thread::sleep_for(std::chrono::seconds(5));  // its thread ends the process
     }
-    end_process(rank_, std::string(reason));
+    std::_Exit(1);
   }
 
  private:
@@ -173,6 +182,7 @@ class Ranks final : public Communicator {
   const int rank_;
   const int size_;
   const std::chrono::nanoseconds start_within_;
+  std::atomic<bool> aborts_{false};
   std::string engine_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Exchange> exchange_;
@@ -200,7 +210,7 @@ class OneRank final : public Communicator {
   [[nodiscard]] Traffic traffic() const noexcept override { return {calls_.load(), 0}; }
   void finish() override {}
   [[noreturn]] void abort(std::string_view reason) noexcept override {
-    end_process(0, std::string(reason));
+    end_process(0, reason);
   }
 
  private:

@@ -68,6 +68,9 @@ TEST_P(RanksByMpi, ADyingRankEndsTheOthersWhichSayWhy) {
     EXPECT_NE(finished.exit_code, 0);
     EXPECT_THAT(read_file(directory.file("error.2")), HasSubstr(death.of_rank_2));
     EXPECT_THAT(read_file(directory.file("error.0")), HasSubstr(death.of_rank_0));
+    if (death.how == "aborts") {  // why comes before the news: the launcher ends who is left
+      EXPECT_THAT(read_file(directory.file("seen.2")), HasSubstr(death.of_rank_2));
+    }
   }
 }
 

@@ -57,16 +57,18 @@ class ByMpi : public ::testing::TestWithParam<Engine> {
     words.insert(words.end(), program.begin(), program.end());
     return start_mpirun(GetParam(), words).wait();
   }
-  /// Runs ranks of which one dies. What each says goes to `folder`/error.RANK, and no rank's end
-  /// reaches the launcher before rank 0 has said something, or within 30 s: what MPICH's launcher
-  /// does about a death varies. It may end the other ranks before they can say a word, or end
-  /// itself by SIGPIPE with all that it was to forward.
+  /// Runs ranks of which one dies. What each says goes to `folder`/error.RANK; seen.2 is what rank 2
+  /// had said when rank 0 ended. No end reaches the launcher before all have ended, or within 30 s:
+  /// what MPICH's launcher does about a death varies. It may end the other ranks before they can say
+  /// a word, or end itself by SIGPIPE with all that it was to forward.
   [[nodiscard]] static Finished run_dying_ranks(int count, const std::vector<std::string>& program,
                                                 const std::string& folder) {
     std::vector<std::string> words{
         "/bin/sh", "-c",
-        "\"$@\" 2> \"$0/error.${PMI_RANK:-$OMPI_COMM_WORLD_RANK}\"; code=$?; "
-        "for i in $(seq 300); do [ -s \"$0/error.0\" ] && break; sleep 0.1; done; exit $code",
+        "cd \"$0\"; rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; \"$@\" 2> error.$rank; code=$?; "
+        "[ $rank = 0 ] && cp error.2 seen.2; : > ended.$rank; "
+        "for i in $(seq 300); do [ $(ls ended.* | wc -l) = " +
+            std::to_string(count) + " ] && break; sleep 0.1; done; exit $code",
         folder};
     words.insert(words.end(), program.begin(), program.end());
     return run_ranks(count, words);
