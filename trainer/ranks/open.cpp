@@ -209,9 +209,7 @@ class OneRank final : public Communicator {
   }
   [[nodiscard]] Traffic traffic() const noexcept override { return {calls_.load(), 0}; }
   void finish() override {}
-  [[noreturn]] void abort(std::string_view reason) noexcept override {
-    end_process(0, reason);
-  }
+  [[noreturn]] void abort(std::string_view reason) noexcept override { end_process(0, reason); }
 
  private:
   std::atomic<std::uint64_t> calls_{0};

@@ -57,10 +57,10 @@ class ByMpi : public ::testing::TestWithParam<Engine> {
     words.insert(words.end(), program.begin(), program.end());
     return start_mpirun(GetParam(), words).wait();
   }
-  /// Runs ranks of which one dies. What each says goes to `folder`/error.RANK; seen.2 is what rank 2
-  /// had said when rank 0 ended. No end reaches the launcher before all have ended, or within 30 s:
-  /// what MPICH's launcher does about a death varies. It may end the other ranks before they can say
-  /// a word, or end itself by SIGPIPE with all that it was to forward.
+  /// Runs ranks of which one dies. What each says goes to `folder`/error.RANK; seen.2 is what rank
+  /// 2 had said when rank 0 ended. No end reaches the launcher before all have ended, or within 30
+  /// s: what MPICH's launcher does about a death varies. It may end the other ranks before they can
+  /// say a word, or end itself by SIGPIPE with all that it was to forward.
   [[nodiscard]] static Finished run_dying_ranks(int count, const std::vector<std::string>& program,
                                                 const std::string& folder) {
     std::vector<std::string> words{
