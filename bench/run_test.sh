@@ -45,7 +45,7 @@ for topic in admission checkpoint handover log optimizer peers pool staging subm
   grep -qx "$topic" <<<"$listed" || wrong "--list names $topic"
 done
 grep -qx gpu <<<"$listed" && wrong "--list names no topic that weir-bench does not have"
-"$run" --help | grep -q '^usage: ' || wrong "--help prints the usage"
+grep -q '^usage: ' <<<"$("$run" --help)" || wrong "--help prints the usage"
 if "$run" --help | awk 'length > 80' | grep .; then wrong "a line of --help is wider than 80 columns"; fi
 
 status=0

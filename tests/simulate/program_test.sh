@@ -14,8 +14,8 @@ wrong() {
   failed=1
 }
 
-"$simulate" --help | grep -q -- '--workload' || wrong "--help names the flags"
-"$simulate" --list | grep -q '^steady-2ms ' || wrong "--list names the workloads"
+grep -q -- "--workload" <<<"$("$simulate" --help)" || wrong "--help names the flags"
+grep -q '^steady-2ms ' <<<"$("$simulate" --list)" || wrong "--list names the workloads"
 
 "$simulate" --batches 100 --workload bursts,retained --budget 1,4 >"$scratch/table"
 (($(grep -c '^bursts .*throttled ' "$scratch/table") == 2)) || wrong "a row for each budget"
