@@ -14,7 +14,7 @@
 
 namespace weir::simulate {
 
-/// Which bound a workload's throughput has to keep; see bounds.hpp.
+/// Which bound a workload's throughput has to keep; see bounds.cpp.
 enum class Goal : std::uint8_t { kSteady, kBursts, kNewKinds, kHints, kFair, kOther, kTooLarge };
 
 /// A kind of program. Times that are numbers are parts of `compute`.

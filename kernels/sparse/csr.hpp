@@ -7,7 +7,7 @@
 /// Starts count entries from 0: row i has the entries from starts[i] up to, but not including,
 /// starts[i + 1]. The first start is 0 and the last is the number of entries, unless these are some
 /// rows of a batch whose entries are all there. At most 2^32 - 1
-/// entries, rows and columns. Whoever fills a batch makes sure of all this (sparse_batch.hpp);
+/// entries, rows and columns. Whoever fills a batch makes sure of all this (packed.hpp);
 /// kernels check the sizes alone, since the contents may be on a device.
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 // The products of dense layers in a chosen precision, as operations on a scheduler: every method
 // submits and returns without waiting. Sums, biases and all that is not a factor of a product are
-// float32. See kernels/dense_mixed.hpp. One thread at a time.
+// float32. See kernels/dense.hpp. One thread at a time.
 
 #include "kernels/precision/precision.hpp"
 #include "scheduler/tensor.hpp"

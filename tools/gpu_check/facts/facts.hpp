@@ -1,7 +1,7 @@
 #pragma once
 
-// Questions that documentation leaves open and only a driver with a GPU can answer. Most answers
-// decide nothing; docs/results shows unexpected ones. Weir depends on a few: see `otherwise`.
+// Questions that documentation leaves open and only a driver with a GPU can answer. Weir
+// depends on most: see `otherwise`. docs/results has what an H100 answered to others.
 
 #include <functional>
 #include <string>

@@ -1,134 +1,212 @@
 #include <array>
-#include <bit>
-#include <cstring>
-#include <utility>
+#include <chrono>
 
 #include "tools/gpu_check/facts/facts.hpp"
 #include "tools/gpu_check/facts/facts_driver_cuda.hpp"
+#include "tools/gpu_check/facts/spin_cuda.hpp"
 
 namespace weir::gpu_check {
 namespace {
 
-/// Returns the unit such that every pitch is the least multiple that fits, or the widths and
-/// pitches if there is none.
-std::string pitch(const Driver& driver) {
-  std::string all;
-  std::size_t common = 0;
-  constexpr std::array<std::size_t, 6> kWidths{1, 100, 512, 513, 4000, 10000};
-  std::array<std::size_t, kWidths.size()> pitches{};
-  for (std::size_t i = 0; i < kWidths.size(); ++i) {
-    CUdeviceptr at = 0;
-    CALL(driver, cuMemAllocPitch, &at, &pitches[i], kWidths[i], std::size_t{3}, 4U);
-    (void)RAW(driver, cuMemFree, at);
-    if (i == 0) common = pitches[i];
-    all += (all.empty() ? "" : ", ") + std::to_string(kWidths[i]) + " gives " +
-           std::to_string(pitches[i]);
+class Stream {
+ public:
+  explicit Stream(const Driver& driver) : driver_(driver) {
+    // Waits for the legacy stream, like most programs' streams.
+    CALL(driver_, cuStreamCreate, &stream_, CU_STREAM_DEFAULT);
   }
-  for (std::size_t i = 0; i < kWidths.size(); ++i) {
-    if (common == 0 || pitches[i] != (kWidths[i] + common - 1) / common * common) return all;
-  }
-  return "the width up to a multiple of " + std::to_string(common);
-}
+  ~Stream() { (void)RAW(driver_, cuStreamDestroy, stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  [[nodiscard]] CUstream get() const { return stream_; }
 
-/// Returns the largest power of two that divides the addresses of small allocations of odd sizes.
-std::string alignment(const Driver& driver) {
-  CUdeviceptr bits = 0;
-  std::array<CUdeviceptr, 64> kept{};
-  std::size_t made = 0;
-  CUresult code = CUDA_SUCCESS;
-  for (; made < kept.size() && code == CUDA_SUCCESS; ++made) {
-    code = RAW(driver, cuMemAlloc, &kept[made], 2 * made + 1);
-    bits |= kept[made];
-  }
-  for (const CUdeviceptr at : kept) {
-    if (at != 0) (void)RAW(driver, cuMemFree, at);
-  }
-  check(code, "cuMemAlloc");
-  return std::to_string(CUdeviceptr{1} << std::countr_zero(bits)) + " bytes";
-}
+ private:
+  const Driver& driver_;
+  CUstream stream_ = nullptr;
+};
 
-std::string freed_at_once(const Driver& driver) {
+/// An event without timing.
+class Event {
+ public:
+  explicit Event(const Driver& driver) : driver_(driver) {
+    CALL(driver_, cuEventCreate, &event_, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING));
+  }
+  ~Event() { (void)RAW(driver_, cuEventDestroy, event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  [[nodiscard]] CUevent get() const { return event_; }
+
+ private:
+  const Driver& driver_;
+  CUevent event_ = nullptr;
+};
+
+/// A page of the first device and an address for it, for the duration of a question.
+class Page {
+ public:
+  explicit Page(const Driver& driver) : driver_(driver) {
+    properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CALL(driver_, cuMemGetAllocationGranularity, &size_, &properties_,
+         CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    CALL(driver_, cuMemAddressReserve, &at_, size_, std::size_t{0}, CUdeviceptr{0}, 0ULL);
+  }
+  ~Page() {
+    if (mapped_) (void)RAW(driver_, cuMemUnmap, at_, size_);
+    if (page_ != 0) (void)RAW(driver_, cuMemRelease, page_);
+    (void)RAW(driver_, cuMemAddressFree, at_, size_);
+  }
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+
+  /// Creates and maps the page, and lets the device use it.
+  void map() {
+    CALL(driver_, cuMemCreate, &page_, size_, &properties_, 0ULL);
+    CALL(driver_, cuMemMap, at_, size_, std::size_t{0}, page_, 0ULL);
+    mapped_ = true;
+    CUmemAccessDesc access{};
+    access.location = properties_.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CALL(driver_, cuMemSetAccess, at_, size_, &access, std::size_t{1});
+  }
+  void release() {
+    CALL(driver_, cuMemUnmap, at_, size_);
+    mapped_ = false;
+    CALL(driver_, cuMemRelease, page_);
+    page_ = 0;
+  }
+
+ private:
+  const Driver& driver_;
+  CUmemAllocationProp properties_{};
+  std::size_t size_ = 0;
+  CUdeviceptr at_ = 0;
+  CUmemGenericAllocationHandle page_ = 0;
+  bool mapped_ = false;
+};
+
+/// Returns what `ask(stream)` returns while the stream is captured.
+template <typename Ask>
+CUresult during_capture(const Driver& driver, CUstreamCaptureMode mode, const Ask& ask) {
   const Stream stream(driver);
-  CUdeviceptr at = 0;
-  CALL(driver, cuMemAllocAsync, &at, std::size_t{1} << 20, stream.get());
-  CALL(driver, cuStreamSynchronize, stream.get());
-  const CUresult code = RAW(driver, cuMemFree, at);
-  if (code != CUDA_SUCCESS) (void)RAW(driver, cuMemFreeAsync, at, stream.get());
-  return code_text(code);
+  CALL(driver, cuStreamBeginCapture, stream.get(), mode);
+  const CUresult answer = ask(stream.get());
+  CUgraph graph = nullptr;
+  (void)RAW(driver, cuStreamEndCapture, stream.get(), &graph);
+  if (graph != nullptr) (void)RAW(driver, cuGraphDestroy, graph);
+  return answer;
 }
 
-std::string freed_in_order(const Driver& driver) {
-  const Stream stream(driver);
-  CUdeviceptr at = 0;
-  CALL(driver, cuMemAlloc, &at, std::size_t{1} << 20);
-  const CUresult code = RAW(driver, cuMemFreeAsync, at, stream.get());
-  CALL(driver, cuStreamSynchronize, stream.get());
-  if (code != CUDA_SUCCESS) (void)RAW(driver, cuMemFree, at);
-  return code_text(code);
+template <CUstreamCaptureMode kMode>
+std::string captured_event(const Driver& driver) {
+  const Event event(driver);
+  return std::to_string(during_capture(driver, kMode, [&](CUstream stream) {
+    const CUresult recorded = RAW(driver, cuEventRecord, event.get(), stream);
+    return recorded == CUDA_SUCCESS ? RAW(driver, cuEventQuery, event.get()) : recorded;
+  }));
 }
 
-std::string handle_inside(const Driver& driver) {
-  const Memory memory(driver, std::size_t{4} << 20);
-  CUipcMemHandle base{};
-  CUipcMemHandle inside{};
-  CALL(driver, cuIpcGetMemHandle, &base, memory.at());
-  const CUresult code = RAW(driver, cuIpcGetMemHandle, &inside, memory.at() + (1U << 20));
-  if (code != CUDA_SUCCESS) return code_text(code);
-  return std::memcmp(&base, &inside, sizeof base) == 0 ? "that of its base" : "another one";
+/// Returns `yes`, or which call of `act` failed.
+template <typename Act>
+std::string works(const Act& act) {
+  try {
+    act();
+    return "yes";
+  } catch (const Error& error) {
+    return std::string("no, ") + error.what();
+  }
 }
 
-std::string handle_in_order(const Driver& driver) {
-  const Stream stream(driver);
-  CUdeviceptr at = 0;
-  CALL(driver, cuMemAllocAsync, &at, std::size_t{1} << 20, stream.get());
-  CALL(driver, cuStreamSynchronize, stream.get());
-  CUipcMemHandle handle{};
-  const CUresult code = RAW(driver, cuIpcGetMemHandle, &handle, at);
-  CALL(driver, cuMemFreeAsync, at, stream.get());
-  return code_text(code);
-}
-
-std::string legacy_stream(const Driver& driver) {
-  return during_capture(driver, CU_STREAM_CAPTURE_MODE_GLOBAL, [&](CUstream) {
-    CUstreamCaptureStatus status{};
-    return RAW(driver, cuStreamIsCapturing, CUstream{CU_STREAM_LEGACY}, &status);
+/// Returns whether mappings made in a context can be removed after that context is gone.
+std::string outlives_context(const Driver& driver) {
+  CUcontext context = nullptr;
+#if CUDA_VERSION >= 13000
+  CALL(driver, cuCtxCreate, &context, static_cast<CUctxCreateParams*>(nullptr), 0U, CUdevice{0});
+#else
+  CALL(driver, cuCtxCreate, &context, 0U, CUdevice{0});
+#endif
+  std::string found = works([&] {
+    Page page(driver);
+    page.map();
+    CALL(driver, cuCtxDestroy, context);
+    context = nullptr;
+    page.release();
   });
-}
-
-std::string captured_event(const Driver& driver, CUstreamCaptureMode mode) {
-  CUevent event = nullptr;
-  CALL(driver, cuEventCreate, &event, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING));
-  std::string found = during_capture(driver, mode, [&](CUstream stream) {
-    const CUresult recorded = RAW(driver, cuEventRecord, event, stream);
-    return recorded == CUDA_SUCCESS ? RAW(driver, cuEventQuery, event) : recorded;
-  });
-  (void)RAW(driver, cuEventDestroy, event);
+  if (context != nullptr) (void)RAW(driver, cuCtxDestroy, context);
   return found;
 }
 
-std::string relaxed_event(const Driver& driver) {
-  return captured_event(driver, CU_STREAM_CAPTURE_MODE_RELAXED);
+/// Calls from a thread in relaxed mode, as our own calls are made.
+std::string in_capture(const Driver& driver) {
+  Page page(driver);  // given back after the capture
+  std::string found;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CALL(driver, cuThreadExchangeStreamCaptureMode, &mode);
+  (void)during_capture(driver, CU_STREAM_CAPTURE_MODE_GLOBAL, [&](CUstream) {
+    found = works([&] {
+      page.map();
+      page.release();
+    });
+    return CUDA_SUCCESS;
+  });
+  CALL(driver, cuThreadExchangeStreamCaptureMode, &mode);
+  return found;
 }
 
-std::string global_event(const Driver& driver) {
-  return captured_event(driver, CU_STREAM_CAPTURE_MODE_GLOBAL);
+/// How long a stream is busy during a question. A launch may return only at its end: the stream is
+/// then idle by the time of the question.
+constexpr std::chrono::milliseconds kBusy{100};
+
+/// Returns whether the driver reports pending work for the stream or event, then waits for `busy`,
+/// for which that would wait: beside an idle stream the answer means nothing.
+std::string pending(const Driver& driver, CUresult code, CUstream busy) {
+  const bool is_busy = RAW(driver, cuStreamQuery, busy) == CUDA_ERROR_NOT_READY;
+  CALL(driver, cuStreamSynchronize, busy);
+  if (code == CUDA_ERROR_NOT_READY) return "waits";
+  return is_busy ? "does not (" + std::to_string(code) + ")" : "cannot be told";
 }
 
+// The swap-in's fences depend on both answers: tools/preload/context/fence_due.hpp.
+std::string beside_busy_legacy(const Driver& driver) {
+  const Stream blocking(driver);
+  const Event event(driver);
+  spin(cudaStreamLegacy, kBusy);
+  CALL(driver, cuEventRecord, event.get(), blocking.get());
+  const CUresult code = RAW(driver, cuEventQuery, event.get());
+  return "an event on it " + pending(driver, code, CU_STREAM_LEGACY);
+}
+
+std::string legacy_beside_busy(const Driver& driver) {
+  const Stream blocking(driver);
+  spin(blocking.get(), kBusy);
+  const CUresult code = RAW(driver, cuStreamQuery, CUstream{CU_STREAM_LEGACY});
+  return "the legacy stream " + pending(driver, code, blocking.get());
+}
+
+/// See Fact.
+struct Question {
+  const char* fact;
+  const char* expected;
+  std::string (*ask)(const Driver&);
+  const char* otherwise = "";
+};
+
+constexpr const char* kMemoryIsEarly = "memory may be handed out early";
 constexpr std::array kQuestions{
-    Question{"pitch of cuMemAllocPitch", "the width up to a multiple of 512", pitch},
-    Question{"alignment of cuMemAlloc", "512 bytes", alignment},
-    Question{"cuMemFree takes memory of cuMemAllocAsync", "yes", freed_at_once},
-    Question{"cuMemFreeAsync takes memory of cuMemAlloc", "yes", freed_in_order},
-    Question{"cuIpcGetMemHandle of an address inside an allocation", "that of its base",
-             handle_inside},
-    Question{"cuIpcGetMemHandle of memory of cuMemAllocAsync", "no, 1", handle_in_order},
-    Question{"cuStreamIsCapturing of the legacy stream during a global capture", "906",
-             legacy_stream},
     // For a capture whose begin the swap-in did not see: its event must not look passed.
-    Question{"cuEventQuery of an event recorded in a relaxed capture", "907", relaxed_event,
-             kMemoryIsEarly},
-    Question{"cuEventQuery of an event recorded in a global capture", "907 or 900", global_event,
-             kMemoryIsEarly},
+    Question{"cuEventQuery of an event recorded in a relaxed capture", "907",
+             captured_event<CU_STREAM_CAPTURE_MODE_RELAXED>, kMemoryIsEarly},
+    Question{"cuEventQuery of an event recorded in a global capture", "907 or 900",
+             captured_event<CU_STREAM_CAPTURE_MODE_GLOBAL>, kMemoryIsEarly},
+    Question{"pages are unmapped and released when their context is gone", "yes", outlives_context,
+             "pages may stay on the device and be in no budget"},
+    Question{"pages are made, mapped and unmapped in relaxed mode during a global capture", "yes",
+             in_capture, "an allocation may break a capture of the program"},
+    Question{"a blocking stream, while the legacy stream is busy with a kernel",
+             "an event on it waits", beside_busy_legacy, kMemoryIsEarly},
+    Question{"cuStreamQuery of the legacy stream, while a blocking stream is busy with a kernel",
+             "the legacy stream waits", legacy_beside_busy, kMemoryIsEarly},
+    Question{"memory by the management library and by CUDA",
+             "(the same; under MIG the whole, whose UUID is another than CUDA's)", memory_by_nvml},
 };
 
 /// Makes the first device's primary context current. The end of the process releases it.
@@ -164,11 +242,7 @@ std::string ask_facts(const FactsTold& told) {
   } catch (const Error& error) {
     return std::string("the driver does not answer: ") + error.what();
   }
-  for (const std::span<const Question> questions :
-       {std::span<const Question>(kQuestions), page_questions(), busy_questions(), cost_questions(),
-        capture_questions(), memory_questions()}) {
-    for (const Question& question : questions) ask(driver, question, told);
-  }
+  for (const Question& question : kQuestions) ask(driver, question, told);
   return "";
 }
 

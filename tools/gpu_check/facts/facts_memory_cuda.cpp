@@ -44,6 +44,21 @@ class Nvml {
   void* library_;
 };
 
+/// Device memory for the duration of the question.
+class Memory {
+ public:
+  Memory(const Driver& driver, std::size_t bytes) : driver_(driver) {
+    CALL(driver_, cuMemAlloc, &at_, bytes);
+  }
+  ~Memory() { (void)RAW(driver_, cuMemFree, at_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+ private:
+  const Driver& driver_;
+  CUdeviceptr at_ = 0;
+};
+
 struct CudaMemory {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -93,11 +108,13 @@ std::string parts_of(const Nvml& nvml, const Driver& driver, void* device) {
     void* part = nullptr;
     if (nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &part) != 0) continue;
     const NvmlMemory memory = nvml.memory(part);
-    found += "; part " + std::to_string(i) + ": " + in_bytes(memory.total) + ", free " +
-             in_bytes(memory.free) + ", its UUID is " + same_uuid(nvml, driver, part);
+    found += "; part " + std::to_string(i) + ": " + format_bytes({memory.total}) + ", free " +
+             format_bytes({memory.free}) + ", its UUID is " + same_uuid(nvml, driver, part);
   }
   return found;
 }
+
+}  // namespace
 
 std::string memory_by_nvml(const Driver& driver) {
   void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -115,21 +132,12 @@ std::string memory_by_nvml(const Driver& driver) {
   const Memory taken(driver, kTaken);
   const NvmlMemory after = nvml.memory(device);
   const CudaMemory cuda_after = memory_of_cuda(driver);
-  return "MIG " + mig + "; NVML " + in_bytes(before.total) + ", free " + in_bytes(before.free) +
-         "; CUDA " + in_bytes(cuda_before.total) + ", free " + in_bytes(cuda_before.free) +
-         "; of " + in_bytes(kTaken) + " that are taken NVML sees " +
-         bytes_taken(before.free, after.free) + ", CUDA " +
+  return "MIG " + mig + "; NVML " + format_bytes({before.total}) + ", free " +
+         format_bytes({before.free}) + "; CUDA " + format_bytes({cuda_before.total}) + ", free " +
+         format_bytes({cuda_before.free}) + "; of " + format_bytes({kTaken}) +
+         " that are taken NVML sees " + bytes_taken(before.free, after.free) + ", CUDA " +
          bytes_taken(cuda_before.free, cuda_after.free) + "; the device's UUID is " +
          same_uuid(nvml, driver, device) + (mig == "on" ? parts_of(nvml, driver, device) : "");
 }
-
-constexpr std::array kMemoryQuestions{
-    Question{"memory by the management library and by CUDA",
-             "(the same; under MIG the whole, whose UUID is another than CUDA's)", memory_by_nvml},
-};
-
-}  // namespace
-
-std::span<const Question> memory_questions() { return kMemoryQuestions; }
 
 }  // namespace weir::gpu_check

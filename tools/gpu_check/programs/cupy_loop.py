@@ -21,24 +21,19 @@ def run(args):
     draw = numpy.random.default_rng(2)
     weights = xp.asarray(draw.standard_normal((width, width), dtype=numpy.float32) / width**0.5)
     ring = [draw.standard_normal((rows, width), dtype=numpy.float32) for _ in range(3)]
-    losses = []
-    clock = harness.Clock(xp.cuda.Device().synchronize if on_gpu else lambda: None)
-    for number in range(args.steps):
-        clock.step(number)
+
+    def step(number):
+        nonlocal weights
         some = rows - (number * 37) % (rows // 2)
         x = xp.asarray(ring[number % len(ring)][:some])
         y = xp.tanh(x @ weights)
         error = y - 0.5 * x
         weights = weights - (1e-2 / some) * (x.T @ (error * (1 - y * y)))
         # Of one element: a mean over all may add in another order in each run.
-        losses.append(error[0, 0] * error[0, 0])
-    seconds = clock.seconds()
-    figures = {
-        "framework": f"{'CuPy' if on_gpu else 'NumPy'} {xp.__version__}",
-        "losses": [float(loss).hex() for loss in losses],
-        "seconds": seconds,
-        "timed_steps": clock.steps,
-    }
+        return error[0, 0] * error[0, 0]
+
+    times = harness.measure(args, step, xp.cuda.Device().synchronize if on_gpu else lambda: None)
+    figures = {"framework": f"{'CuPy' if on_gpu else 'NumPy'} {xp.__version__}", **times}
     if on_gpu:
         figures["allocator"] = "MemoryAsyncPool" if args.async_pool else "MemoryPool"
         if not args.async_pool:

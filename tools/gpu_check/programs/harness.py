@@ -66,44 +66,41 @@ def use_allocator(torch, library):
     memory.change_current_allocator(allocator)
 
 
-class Clock:
-    """Measures the steps after the first few. The device is idle at both ends."""
-
-    def __init__(self, settle):
-        self._settle = settle
-        self._from = None
-        self.steps = 0
-
-    def step(self, number):
-        """Call before step `number`."""
+def measure(args, step, settle=lambda: None):
+    """Calls `step(number)`, which returns a loss, for each step. Returns the losses and the time of the steps after the
+    first few. `settle` waits for the device, so that it is idle at both ends. Reads the losses only at the end, because
+    a loop that reads each one never runs ahead."""
+    losses, started = [], None
+    for number in range(args.steps):
         if number == WARM_UP:
-            self._settle()
-            self._from = time.perf_counter()
-        if number >= WARM_UP:
-            self.steps += 1
-
-    def seconds(self):
-        if self._from is None:
-            return None
-        self._settle()
-        return time.perf_counter() - self._from
-
-
-def torch_clock(torch, device):
-    return Clock(torch.cuda.synchronize if device == "cuda" else lambda: None)
-
-
-def torch_figures(torch, args, losses, clock):
-    """Returns what a PyTorch program prints. Reads the losses only here, because a loop that reads
-    each one never runs ahead."""
-    seconds = clock.seconds()
-    figures = {
-        "framework": f"PyTorch {torch.__version__}",
-        "losses": [float(loss.item()).hex() for loss in losses],
+            settle()
+            started = time.perf_counter()
+        losses.append(step(number))
+    seconds = None
+    if started is not None:
+        settle()
+        seconds = time.perf_counter() - started
+    return {
+        "losses": [float(loss).hex() for loss in losses],
         "seconds": seconds,
-        "timed_steps": clock.steps,
+        "timed_steps": max(0, args.steps - WARM_UP),
     }
-    if args.device == "cuda":
+
+
+def descend(optimizer, loss):
+    """Takes a step of training. Returns the loss."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def torch_figures(torch, args, step):
+    """Returns what a PyTorch program of such steps prints."""
+    on_gpu = args.device == "cuda"
+    settle = torch.cuda.synchronize if on_gpu else lambda: None
+    figures = {"framework": f"PyTorch {torch.__version__}", **measure(args, step, settle)}
+    if on_gpu:
         figures["allocator"] = torch.cuda.get_allocator_backend()
         # A pluggable allocator keeps no statistics.
         if figures["allocator"] != "pluggable":

@@ -31,24 +31,19 @@ def run(args):
         return jax.numpy.mean((y @ weights[-1] - x.sum(1, keepdims=True)) ** 2)
 
     @jax.jit
-    def step(weights, x):
+    def train(weights, x):
         loss, slopes = jax.value_and_grad(loss_of)(weights, x)
         return [w - 1e-3 * slope for w, slope in zip(weights, slopes)], loss
 
     ring = [draw.standard_normal((batch, widths[0]), dtype=numpy.float32) for _ in range(4)]
-    losses = []
-    clock = harness.Clock(lambda: jax.block_until_ready(weights))
-    for number in range(args.steps):
-        clock.step(number)
-        weights, loss = step(weights, jax.device_put(ring[number % len(ring)], device))
-        losses.append(loss)
-    seconds = clock.seconds()
-    figures = {
-        "framework": f"JAX {jax.__version__}",
-        "losses": [float(loss).hex() for loss in losses],
-        "seconds": seconds,
-        "timed_steps": clock.steps,
-    }
+
+    def step(number):
+        nonlocal weights
+        weights, loss = train(weights, jax.device_put(ring[number % len(ring)], device))
+        return loss
+
+    times = harness.measure(args, step, lambda: jax.block_until_ready(weights))
+    figures = {"framework": f"JAX {jax.__version__}", **times}
     if args.device == "cuda":
         figures["allocator"] = os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "default")
         # JAX's own allocators keep statistics; CUDA's may not.

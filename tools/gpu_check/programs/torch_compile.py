@@ -16,23 +16,19 @@ def run(args):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     compiled = torch.compile(model, mode=args.mode)
     draw = torch.Generator().manual_seed(2)
-    losses = []
-    clock = harness.torch_clock(torch, args.device)
-    for number in range(args.steps):
-        clock.step(number)
+
+    def step(number):
         torch.compiler.cudagraph_mark_step_begin()
         text = torch.randint(tokens, (batch, length + 1), generator=draw).to(args.device)
         try:
-            loss = compiled(text[:, :-1], text[:, 1:])
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+            loss = harness.descend(optimizer, compiled(text[:, :-1], text[:, 1:]))
         except Exception as error:
             if number > 0 or not tools_are_missing(error):
                 raise
             raise harness.Missing(f"torch.compile does not work here: {first_line(error)}") from error
-        optimizer.step()
-        losses.append(loss.detach().clone())  # the next replay overwrites it
-    figures = harness.torch_figures(torch, args, losses, clock)
+        return loss.clone()  # the next replay overwrites it
+
+    figures = harness.torch_figures(torch, args, step)
     from torch._dynamo.utils import counters
 
     figures["cudagraph_skips"] = counters["inductor"]["cudagraph_skips"]

@@ -14,19 +14,14 @@ def run(args):
     model = gpt_model.make_model(torch, tokens, width, heads, layers, length).to(args.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     draw = torch.Generator().manual_seed(2)
-    losses = []
-    clock = harness.torch_clock(torch, args.device)
-    for number in range(args.steps):
-        clock.step(number)
+
+    def step(number):
         # Changing sizes fragment a cache.
         places = length - (number * 37) % (length // 2)
         text = torch.randint(tokens, (batch, places + 1), generator=draw).to(args.device)
-        loss = model(text[:, :-1], text[:, 1:])
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-    return harness.torch_figures(torch, args, losses, clock)
+        return harness.descend(optimizer, model(text[:, :-1], text[:, 1:]))
+
+    return harness.torch_figures(torch, args, step)
 
 
 if __name__ == "__main__":

@@ -14,40 +14,30 @@ def run(args):
     draw = torch.Generator().manual_seed(2)
     text = torch.zeros(batch, length + 1, dtype=torch.long, device=args.device)
 
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        loss = model(text[:, :-1], text[:, 1:])
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    def next_text():
-        return torch.randint(tokens, tuple(text.shape), generator=draw)
+    def train():
+        return harness.descend(optimizer, model(text[:, :-1], text[:, 1:]))
 
     if args.device == "cuda":
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(harness.WARM_UP):  # lazy initialization must not happen in a capture
-                step()
+                train()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         optimizer.zero_grad(set_to_none=True)
         with torch.cuda.graph(graph):
-            captured = step()
-    losses = []
-    clock = harness.torch_clock(torch, args.device)
-    for number in range(args.steps):
-        clock.step(number)
-        text.copy_(next_text())
-        if args.device == "cuda":
-            graph.replay()
-            # The next replay overwrites it. Memory allocated between replays must never be the
-            # graph's own.
-            losses.append(captured.detach().clone())
-        else:
-            losses.append(step().detach())
-    return harness.torch_figures(torch, args, losses, clock)
+            captured = train()
+
+    def step(number):
+        text.copy_(torch.randint(tokens, tuple(text.shape), generator=draw))
+        if args.device != "cuda":
+            return train()
+        graph.replay()
+        # The next replay overwrites it. Memory allocated between replays must never be the graph's own.
+        return captured.clone()
+
+    return harness.torch_figures(torch, args, step)
 
 
 if __name__ == "__main__":

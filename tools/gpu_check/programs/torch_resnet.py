@@ -51,17 +51,12 @@ def run(args):
         (torch.randn(batch, 3, side, side, generator=draw), torch.randint(10, (batch,), generator=draw))
         for _ in range(4)
     ]
-    losses = []
-    clock = harness.torch_clock(torch, args.device)
-    for number in range(args.steps):
-        clock.step(number)
+
+    def step(number):
         pictures, labels = (part.to(args.device) for part in ring[number % len(ring)])
-        loss = torch.nn.functional.cross_entropy(model(pictures), labels)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-    return harness.torch_figures(torch, args, losses, clock)
+        return harness.descend(optimizer, torch.nn.functional.cross_entropy(model(pictures), labels))
+
+    return harness.torch_figures(torch, args, step)
 
 
 if __name__ == "__main__":

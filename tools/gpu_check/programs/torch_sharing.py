@@ -34,24 +34,20 @@ def run(args):
     sizes = (args.device, args.steps, batch, width)
     other = spawn.Process(target=make_batches, args=(*sizes, filled, used), daemon=True)
     other.start()
-    losses = []
-    clock = harness.torch_clock(torch, args.device)
-    for number in range(args.steps):
-        clock.step(number)
+
+    def step(number):
         try:
             rows = filled.get(timeout=PATIENCE)
         except queue.Empty:
             raise RuntimeError("the other process made no batch") from None
-        loss = (model(rows) - rows.sum(1, keepdim=True)).square().mean()
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
+        loss = harness.descend(optimizer, (model(rows) - rows.sum(1, keepdim=True)).square().mean())
         if args.device == "cuda":
             torch.cuda.synchronize()
-        del rows, loss
+        del rows
         used.put(number)
-    figures = harness.torch_figures(torch, args, losses, clock)
+        return loss
+
+    figures = harness.torch_figures(torch, args, step)
     other.join(PATIENCE)
     if other.exitcode != 0:
         raise RuntimeError(f"the other process ended with {other.exitcode}")

@@ -31,20 +31,15 @@ def run(args):
     model = gpt_model.make_model(torch, tokens, width, heads, layers, length).to(args.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     draw = torch.Generator().manual_seed(2)
-    losses = []
-    clock = harness.torch_clock(torch, args.device)
     shown = torch.cuda.nvtx.range if args.device == "cuda" else contextlib.nullcontext
+
+    def step(number):
+        with shown("batch"):
+            text = torch.randint(tokens, (batch, length + 1), generator=draw).to(args.device)
+            return harness.descend(optimizer, model(text[:, :-1], text[:, 1:]))
+
     with profiler(torch, args) as profile:
-        for number in range(args.steps):
-            clock.step(number)
-            with shown("batch"):
-                text = torch.randint(tokens, (batch, length + 1), generator=draw).to(args.device)
-                loss = model(text[:, :-1], text[:, 1:])
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                optimizer.step()
-                losses.append(loss.detach())
-        figures = harness.torch_figures(torch, args, losses, clock)
+        figures = harness.torch_figures(torch, args, step)
     if args.profile:
         figures["profiled_kernels"] = on_device(torch, profile)
     return figures

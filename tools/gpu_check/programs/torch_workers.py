@@ -26,17 +26,13 @@ def run(args):
         multiprocessing_context="fork",
         pin_memory=args.device == "cuda",
     )
-    losses = []
-    clock = harness.torch_clock(torch, args.device)
-    for number, rows in enumerate(loader):
-        clock.step(number)
-        rows = rows.to(args.device, non_blocking=True)
-        loss = (model(rows) - rows.sum(1, keepdim=True)).square().mean()
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-    return harness.torch_figures(torch, args, losses, clock)
+    batches = iter(loader)
+
+    def step(number):
+        rows = next(batches).to(args.device, non_blocking=True)
+        return harness.descend(optimizer, (model(rows) - rows.sum(1, keepdim=True)).square().mean())
+
+    return harness.torch_figures(torch, args, step)
 
 
 if __name__ == "__main__":

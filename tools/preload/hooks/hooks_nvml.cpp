@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 
 #include "allocator/base/log.hpp"
 #include "tools/preload/driver/nvml.hpp"

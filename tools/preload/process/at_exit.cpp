@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <future>
 #include <memory>
 #include <string_view>

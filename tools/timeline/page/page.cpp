@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/error.hpp"
 #include "tools/timeline/page/data.hpp"
 #include "tools/timeline/page/tables.hpp"
 
@@ -94,6 +95,7 @@ std::string make_page(const Timeline& timeline, const PageOptions& options) {
   std::string_view rest = kPageHtml.text;
   for (const auto& [place, text] : parts) {
     const std::size_t at = rest.find(place);
+    if (at == std::string_view::npos) throw Error("page.html lacks " + std::string(place));
     out.append(rest.substr(0, at)).append(text);
     rest.remove_prefix(at + place.size());
   }

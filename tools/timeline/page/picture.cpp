@@ -7,7 +7,7 @@
 namespace weir::timeline {
 namespace {
 
-constexpr FigureLimits kLimits{.rows = 12, .failures = 20, .gaps = 20000};
+constexpr FigureLimits kLimits{.rows = 12, .failures = 20, .gaps = 20000, .page = true};
 
 // The most that a JavaScript number holds exactly.
 constexpr std::uint64_t kLatest = std::uint64_t{1} << 52U;

@@ -23,22 +23,23 @@ PoolFigures pool_figures(const Index& index, const PoolInfo& pool, std::size_t m
 
 ReportFigures report_figures(const Index& index, const FigureLimits& limits) {
   ReportFigures figures{.notes = notes(index),
-                        .accounting = check_accounting(index),
-                        .driver = driver_memory(index),
                         .failures = failures(index, limits.failures, limits.rows),
                         .devices = idle_by_cause(index, {.most_gaps = limits.gaps}),
-                        .streams = stream_busy(index),
                         .barriers = barriers(index),
-                        .most_stalled = stalled_batches(index),
                         .tables = task_tables(index)};
-  if (figures.most_stalled.size() > limits.rows) figures.most_stalled.resize(limits.rows);
   SummaryParts parts{.devices = figures.devices};
   for (const PoolInfo& pool : index.pools()) {
     figures.pools.push_back(pool_figures(index, pool, limits.rows));
     parts.pools.push_back(figures.pools.back().peaks);
   }
-  for (const StreamInfo& stream : index.streams()) figures.stream_names.push_back(describe(stream));
   figures.summary = summarize(index, parts);
+  if (limits.page) return figures;
+  figures.accounting = check_accounting(index);
+  figures.driver = driver_memory(index);
+  for (const StreamInfo& stream : index.streams()) figures.stream_names.push_back(describe(stream));
+  figures.streams = stream_busy(index);
+  figures.most_stalled = stalled_batches(index);
+  if (figures.most_stalled.size() > limits.rows) figures.most_stalled.resize(limits.rows);
   return figures;
 }
 

@@ -26,22 +26,24 @@ struct PoolFigures {
 struct ReportFigures {
   Summary summary{};
   std::vector<std::string> notes{};
-  AccountingCheck accounting{};
   std::vector<PoolFigures> pools{};
-  DriverMemoryFigures driver{};
   std::vector<Failure> failures{};
   std::vector<DeviceIdle> devices{};
+  std::vector<BarrierSite> barriers{};
+  std::vector<TaskTable> tables{};
+  // Not for a page:
+  AccountingCheck accounting{};
+  DriverMemoryFigures driver{};
   std::vector<std::string> stream_names{};  ///< the names of `streams`
   std::vector<StreamBusy> streams{};
-  std::vector<BarrierSite> barriers{};
   std::vector<StalledBatch> most_stalled{};  ///< the longest first
-  std::vector<TaskTable> tables{};
 };
 /// How much to list.
 struct FigureLimits {
   std::size_t rows = 0;      ///< holders of each pool, and stalled batches
   std::size_t failures = 0;  ///< failed requests
   std::size_t gaps = 0;      ///< gaps of each device
+  bool page = false;         ///< without what a page does not show; see ReportFigures
 };
 [[nodiscard]] ReportFigures report_figures(const Index& index, const FigureLimits& limits);
 
