@@ -2,6 +2,7 @@
 """Builds hand-made faults one by one and reports which of them the tests notice (tests/mutants/README.md)."""
 
 import argparse
+import functools
 import pathlib
 import re
 import resource
@@ -40,6 +41,8 @@ class Mutant:
         path = root / self.file
         if not path.is_file():
             return f"{self.file} does not exist"
+        if self.build not in test_programs(root):
+            return f"no CMakeLists.txt of tests makes {self.build}"
         found = len(self.places(path.read_text()))
         return "" if found == 1 else f"its lines are {found} times in {self.file}, and not once"
 
@@ -51,6 +54,14 @@ class Mutant:
     def mutated(self, text):
         [(begin, end)] = self.places(text)
         return text[:begin] + "\n".join(self.new) + text[end:]
+
+
+@functools.lru_cache
+def test_programs(root):
+    """Returns the names of what the CMakeLists.txt below `root`/tests make."""
+    makes = r"^ *(?:weir_(?:test|program)\(\s*(?:A_PROCESS_EACH\s+)?NAME|add_(?:executable|library)\()\s*([\w-]+)"
+    return {name for path in root.glob("tests/**/CMakeLists.txt")
+            for name in re.findall(makes, path.read_text(), re.MULTILINE)}
 
 
 def read_lists(folder):
