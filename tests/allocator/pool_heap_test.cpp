@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <memory>
-#include <new>
-#include <optional>
 #include <vector>
 
 #include "allocator/base/error.hpp"

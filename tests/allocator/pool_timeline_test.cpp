@@ -18,7 +18,6 @@ using testing::kAllKinds;
 using testing::ManualProgress;
 using testing::options_of;
 using testing::RandomRun;
-using testing::RandomRunOptions;
 using testing::ToldTimeline;
 using Kind = TimelineKind;
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <string>
 
 #include "weir_process.hpp"
 

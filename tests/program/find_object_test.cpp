@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <string>
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 

@@ -16,7 +16,6 @@ namespace weir::testing {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 using replay::Trace;

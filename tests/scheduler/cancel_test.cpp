@@ -4,14 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <future>
-#include <latch>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "rig.hpp"
-#include "support/message_of.hpp"
 
 namespace weir {
 namespace {

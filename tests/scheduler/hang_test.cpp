@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <future>
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "rig.hpp"
-#include "support/message_of.hpp"
 
 namespace weir {
 namespace {

@@ -8,7 +8,6 @@
 #include <array>
 #include <future>
 #include <memory_resource>
-#include <numeric>
 #include <span>
 #include <string>
 #include <utility>

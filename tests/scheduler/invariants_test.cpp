@@ -6,7 +6,6 @@
 #include <atomic>
 #include <functional>
 #include <future>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>

@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
-#include <exception>
 #include <future>
 #include <memory>
 #include <optional>

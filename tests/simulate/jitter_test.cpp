@@ -1,6 +1,5 @@
 #include "bench/simulate/jitter.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "allocator/base/error.hpp"

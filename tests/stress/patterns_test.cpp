@@ -2,7 +2,6 @@
 
 #include "bench/stress/patterns.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -11,7 +11,6 @@
 #include <future>
 #include <random>
 #include <stdexcept>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <random>
 #include <set>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>

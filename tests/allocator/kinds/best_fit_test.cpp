@@ -1,6 +1,5 @@
 // best_fit in small hand-made cases: what is split and joined, for whom, and what is returned.
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>

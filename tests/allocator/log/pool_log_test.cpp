@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <random>
-#include <set>
 #include <thread>
 
 #include "allocator/base/error.hpp"

@@ -5,7 +5,6 @@
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
-#include <stdexcept>
 #include <vector>
 
 #include "support/faulty_upstream.hpp"

@@ -3,7 +3,6 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <stdexcept>
 #include <string>

@@ -2,7 +2,6 @@
 
 #include "tools/weir/doctor/bounded.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

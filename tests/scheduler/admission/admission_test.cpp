@@ -23,7 +23,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the fakes and helpers of the suite
 using ::testing::AllOf;
-using ::testing::Each;
 using ::testing::HasSubstr;
 
 constexpr RunAhead kOff{.batches = std::nullopt};

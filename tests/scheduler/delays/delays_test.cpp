@@ -15,7 +15,6 @@
 #include <future>
 #include <random>
 #include <stop_token>
-#include <string>
 #include <thread>
 #include <vector>
 

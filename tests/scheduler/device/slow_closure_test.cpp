@@ -7,7 +7,6 @@
 #include <atomic>
 #include <bit>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <vector>
 

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <new>
 
 #include "scheduler/device/standin_fixture.hpp"

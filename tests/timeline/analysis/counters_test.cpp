@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "support/random_seed.hpp"
 #include "timeline/support/made_timeline.hpp"

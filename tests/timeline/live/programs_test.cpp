@@ -19,7 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 using weir::testing::ChildProcess;
 using weir::testing::Finished;
-using weir::testing::Variables;
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20U;

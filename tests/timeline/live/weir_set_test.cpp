@@ -19,7 +19,6 @@ namespace weir::timeline::testing {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using weir::testing::ChildProcess;
 using weir::testing::Finished;

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdlib>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 

@@ -10,7 +10,6 @@
 #include <zlib.h>
 
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <string>
 

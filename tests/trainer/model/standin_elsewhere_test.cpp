@@ -7,7 +7,6 @@
 #include <string>
 
 #include "allocator/base/error.hpp"
-#include "standin/standin.hpp"
 #include "support/message_of.hpp"
 #include "trainer/expect_parts.hpp"
 #include "trainer/model/mixed_operations.hpp"

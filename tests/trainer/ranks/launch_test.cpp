@@ -1,6 +1,5 @@
 #include "trainer/ranks/launch.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/environment.hpp"

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "support/sanitized.hpp"
 #include "trainer/compare/compare.hpp"
 #include "trainer/digits.hpp"
 #include "trainer/expect_parts.hpp"

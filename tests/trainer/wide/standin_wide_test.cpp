@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <optional>
 
 #include "trainer/standin_trainer.hpp"

@@ -1,7 +1,6 @@
 // Frees of pointers that nobody owns: refused with the driver's code, and never passed to the
 // driver, which would release a whole segment.
 
-#include <algorithm>
 #include <atomic>
 
 #include "tests/preload/inside/inside.hpp"

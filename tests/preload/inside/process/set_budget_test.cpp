@@ -1,6 +1,5 @@
 // A budget that changes while the program runs.
 
-#include <atomic>
 #include <cmath>
 
 #include "tests/preload/inside/inside.hpp"

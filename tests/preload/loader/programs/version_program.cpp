@@ -6,8 +6,6 @@
 #include <dlfcn.h>
 
 #include <cstdio>
-#include <cstring>
-#include <initializer_list>
 
 namespace {
 
