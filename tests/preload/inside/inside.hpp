@@ -6,9 +6,11 @@
 #include <cuda.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <thread>
@@ -40,6 +42,49 @@ template <typename Condition>
 void wait_until(const Condition& condition) {
   while (!condition()) std::this_thread::yield();
 }
+
+/// A call that another thread makes while this thread is inside a call.
+class Meanwhile {
+ public:
+  /// Begins at this thread's `nth` call of the driver's `name`, which waits until `call` has
+  /// returned, or can get no further without this thread.
+  Meanwhile(const char* name, int nth, std::function<void()> call)
+      : left_(nth), call_(std::move(call)) {
+    weir_standin_set_interrupt(
+        name, [](void* self) { static_cast<Meanwhile*>(self)->come(); }, this);
+  }
+  ~Meanwhile() { end(); }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+  [[nodiscard]] bool has_begun() const { return left_ == 0; }
+  /// Waits for `call`, and makes it now if it has not begun.
+  void end() {
+    weir_standin_set_interrupt(nullptr, nullptr, nullptr);
+    if (left_ > 0) begin();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void begin() {
+    left_ = 0;
+    thread_ = std::thread([this] {
+      call_();
+      returned_ = true;
+    });
+  }
+  void come() {
+    if (std::this_thread::get_id() != here_ || left_ == 0 || --left_ != 0) return;
+    begin();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    while (!returned_ && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  }
+
+  const std::thread::id here_ = std::this_thread::get_id();
+  int left_;
+  std::function<void()> call_;
+  std::atomic<bool> returned_{false};
+  std::thread thread_;
+};
 
 class Inside : public ::testing::Test {
  protected:
@@ -104,6 +149,10 @@ class Inside : public ::testing::Test {
     EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS) << "the capture was broken";
     EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
   }
+  static void expect_end_refused(CUstream stream, CUresult code) {
+    CUgraph graph = nullptr;
+    EXPECT_EQ(cuStreamEndCapture(stream, &graph), code);
+  }
   [[nodiscard]] static CUmemoryPool default_pool() {
     CUmemoryPool pool = nullptr;
     EXPECT_EQ(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
@@ -166,6 +215,17 @@ class Inside : public ::testing::Test {
   static void release_all() {
     for (const CUstream stream : held()) weir_standin_release(stream);
     weir_standin_release(weir_standin_all_streams());
+  }
+  /// Makes a call that waits for the device until it has asked it often: then `stream` is released.
+  template <typename Call>
+  static void release_while_waiting(CUstream stream, const Call& call) {
+    weir_standin_clear_counters();
+    std::thread releasing([&] {
+      wait_until([] { return weir_standin_calls("cuEventQuery") > 20; });
+      weir_standin_release(stream);
+    });
+    call();
+    releasing.join();
   }
   /// Whether any of several new blocks is `pointer`; frees them.
   [[nodiscard]] static bool is_handed_out(CUdeviceptr pointer, std::size_t bytes) {

@@ -50,6 +50,14 @@ constexpr std::array kBeginnings {
 
 class BeginningOfCapture : public Inside {
  protected:
+  /// Frees both, and the device passes the work that used them.
+  static void free_passed(CUdeviceptr block, CUdeviceptr ordered, CUstream stream) {
+    keep_busy(stream, block);
+    free(block);
+    free(ordered, stream);
+    release_all();
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
   /// Calls `act(begin)` for each way to begin a capture, with nothing cached. `act` calls `begin`
   /// once; the capture ends afterwards.
   template <typename Act>
@@ -63,8 +71,7 @@ class BeginningOfCapture : public Inside {
         ASSERT_EQ(statistics().reserved.current, Bytes{});
         const CUstream stream = way.per_thread ? CU_STREAM_PER_THREAD : own;
         act([&] { ASSERT_EQ(way.begin(stream, mode), CUDA_SUCCESS); });
-        CUgraph graph = nullptr;
-        ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+        end_capture(stream);
       }
     }
   }
@@ -79,11 +86,7 @@ TEST_F(BeginningOfCapture, WhatTheDeviceHasPassedServesTheCapture) {
     const CUdeviceptr block = allocate(3 * kMib);
     const CUdeviceptr ordered = allocate(3 * kMib, side);
     const Bytes reserved = statistics().reserved.current;
-    keep_busy(side, block);
-    free(block);
-    free(ordered, side);
-    release_all();
-    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    free_passed(block, ordered, side);
     ASSERT_NO_FATAL_FAILURE(begin());
     weir_standin_clear_counters();
     const CUdeviceptr in_capture = allocate(3 * kMib);
@@ -103,11 +106,7 @@ TEST_F(BeginningOfCapture, WhereRoomIsShortWhatIsCachedMakesRoomForOtherSizes) {
   each_way([&](const auto& begin) {
     const CUdeviceptr block = allocate(4 * kMib);
     const CUdeviceptr ordered = allocate(4 * kMib, side);
-    keep_busy(side, block);
-    free(block);
-    free(ordered, side);
-    release_all();
-    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    free_passed(block, ordered, side);
     ASSERT_NO_FATAL_FAILURE(begin());
     free(allocate(10 * kMib));
   });

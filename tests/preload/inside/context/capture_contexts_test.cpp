@@ -187,11 +187,10 @@ TEST_F(CaptureOverContexts, GoesOnAfterAnEndOnTheStreamThatJoined) {
   expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   ASSERT_NO_FATAL_FAILURE(begin());
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(joined_, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  expect_end_refused(joined_, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   EXPECT_TRUE(capturing(first_));
   EXPECT_TRUE(capturing(second_));
-  EXPECT_EQ(cuStreamEndCapture(origin_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  expect_end_refused(origin_, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   EXPECT_FALSE(capturing(first_));
   EXPECT_FALSE(capturing(second_));
 }
@@ -202,8 +201,7 @@ TEST_F(CaptureOverContexts, ThatWasNeverJoinedAgainIsOverAllTheSame) {
   const CUdeviceptr block = allocate(kBytes);
   ASSERT_EQ(cuMemsetD8Async(block, 1, 1, joined_), CUDA_SUCCESS);
   free(block);
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(origin_, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  expect_end_refused(origin_, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   EXPECT_FALSE(capturing(second_));
   settle();
   EXPECT_EQ(statistics().awaiting.current, Bytes{});
@@ -216,9 +214,11 @@ TEST_F(CaptureOverContexts, ThatBrokeIsOverAtItsEnd) {
   EXPECT_EQ(cuStreamQuery(joined_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   EXPECT_TRUE(capturing(second_));
   free(allocate(kBytes));
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(origin_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  expect_end_refused(origin_, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_FALSE(capturing(first_));
   EXPECT_FALSE(capturing(second_));
+  settle();
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
 TEST_F(CaptureOverContexts, IsOverEverywhereWhenItsStreamIsDestroyed) {
@@ -226,6 +226,7 @@ TEST_F(CaptureOverContexts, IsOverEverywhereWhenItsStreamIsDestroyed) {
   const CUdeviceptr block = allocate(kBytes);
   free(block);
   EXPECT_EQ(cuStreamDestroy(origin_), CUDA_SUCCESS);
+  EXPECT_FALSE(capturing(first_));
   EXPECT_FALSE(capturing(second_));
   settle();
   EXPECT_EQ(statistics().awaiting.current, Bytes{});
@@ -247,8 +248,7 @@ TEST_F(CaptureOverContexts, GoesOnWhenAContextThatJoinedIsGone) {
   ASSERT_EQ(cuDevicePrimaryCtxReset(1), CUDA_SUCCESS);
   use(first_);
   EXPECT_TRUE(arena().fences().capturing());
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(origin_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  expect_end_refused(origin_, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   EXPECT_FALSE(arena().fences().capturing());
   ASSERT_NO_FATAL_FAILURE(use_device(1));
   EXPECT_FALSE(arena().fences().capturing());

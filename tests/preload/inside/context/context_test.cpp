@@ -2,10 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <atomic>
-#include <functional>
 #include <thread>
-#include <utility>
 
 #include "tests/preload/inside/inside.hpp"
 #include "tests/support/log_capture.hpp"
@@ -16,66 +13,11 @@ namespace {
 /// So large that the stand-in does not reuse the address at once.
 constexpr std::size_t kLarge = 32 * kMib;
 
-/// A call that another thread makes while this thread is inside a call.
-class Meanwhile {
- public:
-  /// Begins at this thread's `nth` call of the driver's `name`, which waits until `call` has
-  /// returned, or can get no further without this thread.
-  Meanwhile(const char* name, int nth, std::function<void()> call)
-      : left_(nth), call_(std::move(call)) {
-    weir_standin_set_interrupt(
-        name, [](void* self) { static_cast<Meanwhile*>(self)->come(); }, this);
-  }
-  ~Meanwhile() { end(); }
-  Meanwhile(const Meanwhile&) = delete;
-  Meanwhile& operator=(const Meanwhile&) = delete;
-  /// Waits for `call`, and makes it now if it has not begun.
-  void end() {
-    weir_standin_set_interrupt(nullptr, nullptr, nullptr);
-    if (left_ > 0) begin();
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  void begin() {
-    left_ = 0;
-    thread_ = std::thread([this] {
-      call_();
-      returned_ = true;
-    });
-  }
-  void come() {
-    if (std::this_thread::get_id() != here_ || left_ == 0 || --left_ != 0) return;
-    begin();
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
-    while (!returned_ && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-  }
-
-  const std::thread::id here_ = std::this_thread::get_id();
-  int left_;
-  std::function<void()> call_;
-  std::atomic<bool> returned_{false};
-  std::thread thread_;
-};
-
 class Contexts : public Inside {
  protected:
   static Bytes used(int device) { return Process::get()->account(device)->used(); }
   static void release(int device = 0) {
     EXPECT_EQ(cuDevicePrimaryCtxRelease(device), CUDA_SUCCESS);
-  }
-  /// Ends a context on another thread, which waits for its held work, and calls `meanwhile`.
-  template <typename Call>
-  static void while_one_ends(const Call& meanwhile) {
-    const CUcontext first = current();
-    const CUcontext ending = make_context();
-    keep_busy(make_stream(), allocate(kMib));
-    ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
-    std::thread other([ending] { EXPECT_EQ(cuCtxDestroy(ending), CUDA_SUCCESS); });
-    wait_until([] { return weir_standin_calls("cuCtxDestroy") != 0; });
-    meanwhile();
-    release_all();
-    other.join();
   }
 };
 
@@ -242,11 +184,17 @@ TEST_F(Contexts, WhatCannotFitIsRefusedAtOnceWhileOneEnds) {
   // With a wait longer than the test.
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   (void)allocate(8 * kMib);
-  while_one_ends([] {
-    EXPECT_EQ(try_allocate(60 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
-    EXPECT_EQ(try_allocate(60 * kMib, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
-    EXPECT_EQ(make_pages(60 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
-  });
+  const CUcontext first = current();
+  const CUcontext ending = make_context();
+  keep_busy(make_stream(), allocate(kMib));
+  use(first);
+  std::thread other([ending] { EXPECT_EQ(cuCtxDestroy(ending), CUDA_SUCCESS); });
+  wait_until([] { return weir_standin_calls("cuCtxDestroy") != 0; });
+  EXPECT_EQ(try_allocate(60 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(try_allocate(60 * kMib, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(make_pages(60 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  release_all();
+  other.join();
 }
 
 TEST_F(Contexts, WhatAnotherThreadGivesBackNowMakesRoom) {
@@ -260,19 +208,6 @@ TEST_F(Contexts, WhatAnotherThreadGivesBackNowMakesRoom) {
   });
   EXPECT_EQ(trim(0), mib(60));
   other.end();
-}
-
-TEST_F(Contexts, ARequestHasOneWaitForAllThatMayMakeRoomWhileOneEnds) {
-  weir::testing::expect_any_refused();  // questions to the one that ends
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "50ms"}}));
-  const CUdeviceptr block = allocate(40 * kMib);
-  keep_busy(make_stream(), block);
-  free(block);
-  while_one_ends([&] {
-    EXPECT_EQ(make_pages(48 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
-    // The wait for the device took it, and nothing was left for the context's end.
-    EXPECT_EQ(Process::get()->patience().count(), 0);
-  });
 }
 
 TEST_F(Contexts, EachDeviceHasABudget) {

@@ -34,6 +34,17 @@ class DriverFault : public Inside, public ::testing::WithParamInterface<FaultCas
       EXPECT_NE(pointer, busy);
     }
   }
+  /// Breaks the driver, has the block freed, and checks that no request gets it early, neither then
+  /// nor once the driver works again.
+  template <typename Free>
+  static void expect_not_early(CUdeviceptr block, CUstream stream, const Free& free_it) {
+    break_it();
+    free_it();
+    ask_for_all(block, stream);
+    weir_standin_clear_faults();
+    ask_for_all(block, stream);
+    expect_statistics_agree();
+  }
   /// Checks that the program continues: frees succeed, and the accounting is consistent.
   static void expect_statistics_agree() {
     const Statistics now = statistics();
@@ -50,12 +61,7 @@ TEST_P(DriverFault, GivesNoBlockEarlyThatCuMemFreeFreed) {
   const CUstream other = make_stream();
   const CUdeviceptr block = allocate(kMib);
   keep_busy(stream, block);
-  break_it();
-  free(block);
-  ask_for_all(block, other);
-  weir_standin_clear_faults();
-  ask_for_all(block, other);
-  expect_statistics_agree();
+  expect_not_early(block, other, [&] { free(block); });
   weir_standin_release(stream);
 }
 
@@ -65,12 +71,7 @@ TEST_P(DriverFault, GivesNoBlockEarlyThatAnotherStreamFreed) {
   const CUstream busy = make_stream();
   const CUdeviceptr block = allocate(kMib, home);
   keep_busy(busy, block);
-  break_it();
-  free(block, busy);
-  ask_for_all(block, home);
-  weir_standin_clear_faults();
-  ask_for_all(block, home);
-  expect_statistics_agree();
+  expect_not_early(block, home, [&] { free(block, busy); });
   weir_standin_release(busy);
 }
 
@@ -84,14 +85,11 @@ TEST_P(DriverFault, GivesNoBlockEarlyWhoseStreamIsDestroyed) {
   keep_busy(stream, in_order);
   ASSERT_EQ(cuMemsetD8Async(for_all, 1, 1, stream), CUDA_SUCCESS);
   free(in_order, stream);
-  break_it();
-  // It stays where its last work cannot be fenced, and the program gets an error.
-  expect_allowed(cuStreamDestroy(stream));
-  free(for_all);
-  ask_for_all(for_all, other);
-  weir_standin_clear_faults();
-  ask_for_all(for_all, other);
-  expect_statistics_agree();
+  expect_not_early(for_all, other, [&] {
+    // It stays where its last work cannot be fenced, and the program gets an error.
+    expect_allowed(cuStreamDestroy(stream));
+    free(for_all);
+  });
 }
 
 TEST_P(DriverFault, AHandoverThatFailsGivesNothing) {

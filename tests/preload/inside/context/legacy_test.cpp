@@ -38,11 +38,6 @@ class LegacyStream : public Inside {
     EXPECT_EQ(driver()->cuStreamCreate(&stream, CU_STREAM_DEFAULT), CUDA_SUCCESS);
     return stream;
   }
-  /// Work enqueued now ends although other streams are held.
-  static void await_work_of(CUstream stream) {
-    EXPECT_EQ(cuMemsetD8Async(allocate(kBytes), 3, kBytes, stream), CUDA_SUCCESS);
-    wait_until([&] { return cuStreamQuery(stream) == CUDA_SUCCESS; });
-  }
   static void use(CUdeviceptr block, CUstream stream) {
     EXPECT_EQ(driver()->cuMemsetD8Async(block, 1, kBytes, stream), CUDA_SUCCESS);
   }
@@ -55,44 +50,40 @@ class LegacyStream : public Inside {
     for (const CUdeviceptr each : taken) free(each);
     return found;
   }
-  /// Records the fence of the freed memory.
-  static void expect_fence() {
+  /// Frees a block that `busy` uses: work of another stream ends meanwhile, and nobody gets it.
+  static void expect_no_wait(CUstream busy, void (*free_it)(CUdeviceptr block)) {
+    const CUstream other = make_blocking();
+    const CUdeviceptr block = allocate(kBytes);
+    keep_busy(busy, block);
+    free_it(block);
     const std::uint64_t before = arena().fences().fences_recorded();
     arena().pool().poll();
     EXPECT_EQ(arena().fences().fences_recorded(), before + 1);
+    EXPECT_EQ(cuMemsetD8Async(allocate(kBytes), 3, kBytes, other), CUDA_SUCCESS);
+    wait_until([&] { return cuStreamQuery(other) == CUDA_SUCCESS; });
+    EXPECT_FALSE(is_handed_out(block, kBytes));
+  }
+  /// After a free: the work of `busy` ends, which the event for it may stand behind, and only the
+  /// end of all gives the block back.
+  static void expect_awaited_beside(CUstream busy, CUdeviceptr block) {
+    arena().pool().poll();
+    weir_standin_release(busy);
+    EXPECT_EQ(cuStreamSynchronize(busy), CUDA_SUCCESS);
+    EXPECT_FALSE(is_handed_out(block, kBytes));
+    EXPECT_TRUE(comes_back(block));
   }
 };
 
 TEST_F(LegacyStream, AFreeMakesNoBlockingStreamWaitForAnother) {
-  const CUstream busy = make_blocking();
-  const CUstream other = make_blocking();
-  const CUdeviceptr block = allocate(kBytes);
-  keep_busy(busy, block);
-  free(block);
-  expect_fence();
-  await_work_of(other);
-  EXPECT_FALSE(is_handed_out(block, kBytes));
+  expect_no_wait(make_blocking(), [](CUdeviceptr block) { free(block); });
 }
 
 TEST_F(LegacyStream, AFreeInItsOrderMakesNoBlockingStreamWaitForAnother) {
-  const CUstream busy = make_blocking();
-  const CUstream other = make_blocking();
-  const CUdeviceptr block = allocate(kBytes);
-  keep_busy(busy, block);
-  free(block, nullptr);
-  expect_fence();
-  await_work_of(other);
-  EXPECT_FALSE(is_handed_out(block, kBytes));
+  expect_no_wait(make_blocking(), [](CUdeviceptr block) { free(block, nullptr); });
 }
 
 TEST_F(LegacyStream, AFreeBesideTheThreadsOwnDefaultStreamMakesNoStreamWait) {
-  const CUstream other = make_blocking();
-  const CUdeviceptr block = allocate(kBytes);
-  keep_busy(CU_STREAM_PER_THREAD, block);
-  free(block);
-  expect_fence();
-  await_work_of(other);
-  EXPECT_FALSE(is_handed_out(block, kBytes));
+  expect_no_wait(CU_STREAM_PER_THREAD, [](CUdeviceptr block) { free(block); });
 }
 
 TEST_F(LegacyStream, IsAwaitedBesideABusyBlockingStream) {
@@ -164,11 +155,7 @@ TEST_F(LegacyStream, StandsForAStreamThatNobodySawFromItsFirstWorkOn) {
   keep_busy(busy, allocate(kBytes));
   keep_busy(unseen, block);
   free(block);
-  arena().pool().poll();
-  weir_standin_release(busy);
-  EXPECT_EQ(cuStreamSynchronize(busy), CUDA_SUCCESS);
-  EXPECT_FALSE(is_handed_out(block, kBytes));
-  EXPECT_TRUE(comes_back(block));
+  expect_awaited_beside(busy, block);
 }
 
 // A named one shows that streams are created past the hooks: there may be more of them.
@@ -182,11 +169,7 @@ TEST_F(LegacyStream, StandsForStreamsThatNobodySawOnceOneOfThemIsNamed) {
   hold(unseen);
   use(block, unseen);
   free(block);
-  arena().pool().poll();
-  weir_standin_release(busy);
-  EXPECT_EQ(cuStreamSynchronize(busy), CUDA_SUCCESS);
-  EXPECT_FALSE(is_handed_out(block, kBytes));
-  EXPECT_TRUE(comes_back(block));
+  expect_awaited_beside(busy, block);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include "tools/preload/context/pace.hpp"
 
 #include <array>
+#include <functional>
+#include <vector>
 
 #include "tests/preload/inside/inside.hpp"
 
@@ -88,14 +90,7 @@ class Pacing : public Inside {
 TEST_F(Pacing, QueuedWorkThatHoldsMemoryHoldsLaunchesBack) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream other = make_stream();
-  const CUstream stream = queue_the_budget();
-  weir_standin_clear_counters();
-  std::thread releasing([&] {
-    wait_until([] { return weir_standin_calls("cuEventQuery") > 20; });
-    weir_standin_release(stream);
-  });
-  launch(kOfAPoint, other);
-  releasing.join();
+  release_while_waiting(queue_the_budget(), [&] { launch(kOfAPoint, other); });
   EXPECT_EQ(arena().paced().count, 1U);
   EXPECT_EQ(statistics().awaiting.current, Bytes{});
   launch(10 * kOfAPoint, other);
@@ -106,93 +101,59 @@ TEST_F(Pacing, QueuedWorkThatHoldsMemoryHoldsLaunchesBack) {
 class PacingBatches : public Pacing {
  protected:
   /// Each way to enqueue one copy as a batch.
-  using Enqueue = CUresult (*)(CUdeviceptr to, CUdeviceptr from, CUstream stream);
-  static void expect_held_back(std::initializer_list<Enqueue> ways) {
+  using Enqueue = std::function<CUresult(CUdeviceptr to, CUdeviceptr from, CUstream stream)>;
+  static void expect_held_back(const std::vector<Enqueue>& ways) {
+    ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
     void* memory = nullptr;
     ASSERT_EQ(cuMemHostAlloc(&memory, 4096, 0), CUDA_SUCCESS);
     const auto at = reinterpret_cast<CUdeviceptr>(memory);
     const CUstream other = make_stream();
     std::uint64_t waits = 0;
-    for (const Enqueue enqueue : ways) {
-      const CUstream stream = queue_the_budget();
-      weir_standin_clear_counters();
-      std::thread releasing([&] {
-        wait_until([] { return weir_standin_calls("cuEventQuery") > 20; });
-        weir_standin_release(stream);
+    for (const Enqueue& enqueue : ways) {
+      release_while_waiting(queue_the_budget(), [&] {
+        for (int i = 0; i < kOfAPoint; ++i) ASSERT_EQ(enqueue(at, at + 1, other), CUDA_SUCCESS);
       });
-      for (int i = 0; i < kOfAPoint; ++i) ASSERT_EQ(enqueue(at, at + 1, other), CUDA_SUCCESS);
-      releasing.join();
       EXPECT_EQ(arena().paced().count, ++waits);
     }
   }
-  static CUmemcpyAttributes* attributes() {
-    static CUmemcpyAttributes in_order{};
-    in_order.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-    return &in_order;
+  /// A copy of one byte by such a function, and the last arguments that its version takes.
+  template <typename Call, typename... Last>
+  static Enqueue flat(Call call, Last... last) {
+    return [=](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+      CUmemcpyAttributes in_order{};
+      in_order.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+      std::size_t bytes = 1;
+      std::size_t first = 0;
+      return call(&to, &from, &bytes, 1, &in_order, &first, 1, last..., stream);
+    };
   }
-  static std::size_t* first_index() {
-    static std::size_t index = 0;
-    return &index;
-  }
-  static std::size_t* one_byte() {
-    static std::size_t bytes = 1;
-    return &bytes;
-  }
-  static CUDA_MEMCPY3D_BATCH_OP cube(CUdeviceptr to, CUdeviceptr from) {
-    CUDA_MEMCPY3D_BATCH_OP copy{};
-    copy.dst.type = copy.src.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
-    copy.dst.op.ptr.ptr = to;
-    copy.src.op.ptr.ptr = from;
-    copy.extent = {1, 1, 1};
-    copy.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-    return copy;
+  template <typename Call, typename... Last>
+  static Enqueue deep(Call call, Last... last) {
+    return [=](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+      CUDA_MEMCPY3D_BATCH_OP copy{};
+      copy.dst.type = copy.src.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+      copy.dst.op.ptr.ptr = to;
+      copy.src.op.ptr.ptr = from;
+      copy.extent = {1, 1, 1};
+      copy.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+      return call(1, &copy, last..., stream);
+    };
   }
 };
 
 // As in CUDA 12.8.
 TEST_F(PacingBatches, OfCopiesAreHeldBack) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
-  expect_held_back({
-      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
-        return cuMemcpyBatchAsync(&to, &from, one_byte(), 1, attributes(), first_index(), 1,
-                                  nullptr, stream);
-      },
-      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
-        return cuMemcpyBatchAsync_ptsz(&to, &from, one_byte(), 1, attributes(), first_index(), 1,
-                                       nullptr, stream);
-      },
-      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
-        CUDA_MEMCPY3D_BATCH_OP copy = cube(to, from);
-        return cuMemcpy3DBatchAsync(1, &copy, nullptr, 0, stream);
-      },
-      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
-        CUDA_MEMCPY3D_BATCH_OP copy = cube(to, from);
-        return cuMemcpy3DBatchAsync_ptsz(1, &copy, nullptr, 0, stream);
-      },
-  });
+  std::size_t* const none = nullptr;
+  expect_held_back({flat(&cuMemcpyBatchAsync, none), flat(&cuMemcpyBatchAsync_ptsz, none),
+                    deep(&cuMemcpy3DBatchAsync, none, 0ULL),
+                    deep(&cuMemcpy3DBatchAsync_ptsz, none, 0ULL)});
 }
 #endif
 #if CUDA_VERSION >= 13000
 TEST_F(PacingBatches, OfCopiesAreHeldBackInTheirLaterForm) {
-  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
-  expect_held_back({
-      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
-        return cuMemcpyBatchAsync_v2(&to, &from, one_byte(), 1, attributes(), first_index(), 1,
-                                     stream);
-      },
-      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
-        return cuMemcpyBatchAsync_v2_ptsz(&to, &from, one_byte(), 1, attributes(), first_index(), 1,
-                                          stream);
-      },
-      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
-        CUDA_MEMCPY3D_BATCH_OP copy = cube(to, from);
-        return cuMemcpy3DBatchAsync_v2(1, &copy, 0, stream);
-      },
-      [](CUdeviceptr to, CUdeviceptr from, CUstream stream) {
-        CUDA_MEMCPY3D_BATCH_OP copy = cube(to, from);
-        return cuMemcpy3DBatchAsync_v2_ptsz(1, &copy, 0, stream);
-      },
-  });
+  expect_held_back({flat(&cuMemcpyBatchAsync_v2), flat(&cuMemcpyBatchAsync_v2_ptsz),
+                    deep(&cuMemcpy3DBatchAsync_v2, 0ULL),
+                    deep(&cuMemcpy3DBatchAsync_v2_ptsz, 0ULL)});
 }
 #endif
 
@@ -212,15 +173,8 @@ TEST_F(Pacing, WithRoomLeftTheRunAheadDecides) {
   ASSERT_NO_FATAL_FAILURE(
       start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}, {"WEIR_RUN_AHEAD", "1us"}}));
   const CUstream other = make_stream();
-  const CUstream stream = queue_the_budget();
-  weir_standin_clear_counters();
-  std::thread releasing([&] {
-    wait_until([] { return weir_standin_calls("cuEventQuery") > 20; });
-    weir_standin_release(stream);
-  });
   // The first look records the fence of the frees, so the second is late for certain.
-  launch(2 * kOfAPoint, other);
-  releasing.join();
+  release_while_waiting(queue_the_budget(), [&] { launch(2 * kOfAPoint, other); });
   EXPECT_GE(arena().paced().count, 1U);
 }
 

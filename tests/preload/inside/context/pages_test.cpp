@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -137,13 +136,11 @@ TEST_F(ContextPagesTest, StayWhereTheyAreDuringACapture) {
   EXPECT_EQ(source->map({&extra, 1}), 1U);
   source->destroy({&more[1], 1});
   EXPECT_EQ(weir_standin_live().physical, 5U) << "held until the capture is over";
-  CUgraph graph = nullptr;
-  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS) << "the capture was broken";
+  end_capture(stream);
   EXPECT_EQ(weir_standin_live().physical, 4U);
   EXPECT_EQ(used(), Bytes{4 * kPage});
   EXPECT_EQ(source->unmap({&extra, 1}), 1U);
   source->destroy({&more[0], 1});
-  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
   end();
 }
 

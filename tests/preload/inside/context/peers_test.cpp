@@ -110,30 +110,17 @@ TEST_F(FreeBehindPeers, WhileOneIsCapturedWaitsForItsWorkAfterwards) {
 
 TEST_F(FreeBehindPeers, OfTwoThreadsWhileOneIsCapturedSucceedsOnce) {
   ASSERT_NO_FATAL_FAILURE(start_captured());
-  struct Again {
-    CUcontext context;
-    CUdeviceptr block;
-    std::thread thread{};
-    CUresult code = CUDA_SUCCESS;
-  } again{first_, allocate(kBytes)};
+  const CUdeviceptr block = allocate(kBytes);
+  CUresult again = CUDA_SUCCESS;
   // Between the check whether the other context is captured and its consequence.
-  weir_standin_set_interrupt(
-      "cuThreadExchangeStreamCaptureMode",
-      [](void* data) {
-        auto& its = *static_cast<Again*>(data);
-        if (its.thread.joinable()) return;
-        its.thread = std::thread([&its] {
-          use(its.context);
-          its.code = cuMemFree(its.block);
-        });
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it gets as far as it can
-      },
-      &again);
-  const CUresult code = cuMemFree(again.block);
-  weir_standin_set_interrupt(nullptr, nullptr, nullptr);
-  ASSERT_TRUE(again.thread.joinable());
-  again.thread.join();
-  EXPECT_NE(code == CUDA_SUCCESS, again.code == CUDA_SUCCESS);
+  Meanwhile other("cuThreadExchangeStreamCaptureMode", 1, [&] {
+    use(first_);
+    again = cuMemFree(block);
+  });
+  const CUresult code = cuMemFree(block);
+  EXPECT_TRUE(other.has_begun());
+  other.end();
+  EXPECT_NE(code == CUDA_SUCCESS, again == CUDA_SUCCESS);
   std::vector<CUdeviceptr> live(4);
   for (CUdeviceptr& each : live) each = allocate(kBytes);
   end_captured();

@@ -3,10 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include <chrono>
 #include <functional>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include "tests/preload/inside/inside.hpp"
@@ -223,53 +221,32 @@ class PoolsUnderWay : public PoolsInside {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   }
-  ~PoolsUnderWay() override {
-    weir_standin_set_interrupt(nullptr, nullptr, nullptr);
-    if (other_.joinable()) other_.join();
-  }
-  /// At the next call of `name` the other thread makes `request`, and gets as far as it can.
-  void request_at(const char* name, std::function<CUresult()> request) {
-    request_ = std::move(request);
-    weir_standin_set_interrupt(
-        name, [](void* data) { static_cast<PoolsUnderWay*>(data)->begin_request(); }, this);
-  }
-  /// What the request returned.
-  [[nodiscard]] CUresult answer() {
-    weir_standin_set_interrupt(nullptr, nullptr, nullptr);
-    if (!other_.joinable()) return CUDA_ERROR_UNKNOWN;  // there was no such call
-    other_.join();
-    return answer_;
-  }
-  /// A page of stream order that cannot be released.
-  static void keep_a_page(CUstream stream) {
-    (void)allocate(kBytes, stream);
-    ASSERT_EQ(used(), mib(2));
-  }
-
- private:
-  void begin_request() {
-    if (!request_) return;
-    other_ = std::thread([this, request = std::exchange(request_, nullptr)] {
+  /// Makes `own`. At its first call of the driver's `name` another thread makes `request`, and gets
+  /// as far as it can; it must succeed in the end.
+  static void expect_served(const char* name, const std::function<CUresult()>& request,
+                            const std::function<void()>& own) {
+    CUresult answer = CUDA_ERROR_UNKNOWN;
+    Meanwhile other(name, 1, [&] {
       use_device(0);
-      answer_ = request();
+      answer = request();
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    own();
+    EXPECT_TRUE(other.has_begun());
+    other.end();
+    EXPECT_EQ(answer, CUDA_SUCCESS);
   }
-
-  std::function<CUresult()> request_;
-  std::thread other_;
-  CUresult answer_ = CUDA_ERROR_UNKNOWN;
 };
 
 TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatATrimMakes) {
   const CUmemoryPool pool = default_pool();
-  ASSERT_NO_FATAL_FAILURE(keep_a_page(make_stream()));
+  (void)allocate(kBytes, make_stream());  // a page that cannot be released
+  ASSERT_EQ(used(), mib(2));
   free(allocate(6 * kMib));
   settle();
   ASSERT_EQ(used(), mib(8));
-  request_at("cuMemFree", [&] { return try_allocate(kBytes); });
-  EXPECT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
-  EXPECT_EQ(answer(), CUDA_SUCCESS);
+  expect_served(
+      "cuMemFree", [] { return try_allocate(kBytes); },
+      [&] { EXPECT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS); });
   EXPECT_EQ(statistics().failures, 0U);
 }
 
@@ -279,9 +256,9 @@ TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatAnotherPoolReleasesToGrow) {
   free(allocate(6 * kMib));
   settle();
   ASSERT_EQ(used(), mib(8));
-  request_at("cuMemFree", [&] { return try_allocate(2 * kMib, stream); });
-  (void)allocate(3 * kMib);
-  EXPECT_EQ(answer(), CUDA_SUCCESS);
+  expect_served(
+      "cuMemFree", [&] { return try_allocate(2 * kMib, stream); },
+      [] { (void)allocate(3 * kMib); });
   EXPECT_EQ(statistics().failures, 0U);
   EXPECT_LE(used(), mib(8));
 }
@@ -290,9 +267,9 @@ TEST_F(PoolsUnderWay, ARequestGetsTheRoomThatTheDriverRefusedToAnotherPool) {
   weir::testing::expect_refused("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
   weir_standin_set_memory(4 * kMib);
   const CUstream stream = make_stream();
-  request_at("cuMemAlloc", [&] { return try_allocate(4 * kMib, stream); });
-  EXPECT_EQ(try_allocate(6 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(answer(), CUDA_SUCCESS);
+  expect_served(
+      "cuMemAlloc", [&] { return try_allocate(4 * kMib, stream); },
+      [] { EXPECT_EQ(try_allocate(6 * kMib), CUDA_ERROR_OUT_OF_MEMORY); });
   EXPECT_EQ(statistics().failures, 1U);
 }
 
@@ -334,6 +311,17 @@ class PoolsOfOneDevice : public PoolsInside, public ::testing::WithParamInterfac
   void free_all() {
     while (!blocks_.empty()) free_one();
   }
+  /// The other pool has the budget cached, or freed while work still uses it.
+  void leave_cached() {
+    fill();
+    free_all();
+    settle();
+  }
+  void leave_awaiting() {
+    fill();
+    keep_all_busy();
+    free_all();
+  }
   /// The request that needs the memory, from here on.
   void change_pool() {
     if (GetParam() == Other::kContext) (void)make_context();
@@ -347,20 +335,16 @@ class PoolsOfOneDevice : public PoolsInside, public ::testing::WithParamInterfac
     }
     return code;
   }
-  void release() { weir_standin_release(stream_); }
-
   Arena* owner_ = nullptr;
+  CUstream stream_ = nullptr;
 
  private:
-  CUstream stream_ = nullptr;
   std::vector<CUdeviceptr> blocks_;
 };
 
 TEST_P(PoolsOfOneDevice, OneGetsWhatAnotherKeeps) {
   ASSERT_NO_FATAL_FAILURE(begin("throttled", "3600s"));
-  fill();
-  free_all();
-  settle();
+  leave_cached();
   ASSERT_EQ(used(), mib(8));
   ASSERT_NO_FATAL_FAILURE(change_pool());
   EXPECT_EQ(ask(), CUDA_SUCCESS);
@@ -371,9 +355,7 @@ TEST_P(PoolsOfOneDevice, OneGetsWhatAnotherKeeps) {
 
 TEST_P(PoolsOfOneDevice, OneGetsWhatAnotherKeepsUnderUnboundedToo) {
   ASSERT_NO_FATAL_FAILURE(begin("unbounded", "3600s"));
-  fill();
-  free_all();
-  settle();
+  leave_cached();
   ASSERT_NO_FATAL_FAILURE(change_pool());
   EXPECT_EQ(ask(), CUDA_SUCCESS);
   EXPECT_EQ(statistics().failures, 0U);
@@ -381,17 +363,9 @@ TEST_P(PoolsOfOneDevice, OneGetsWhatAnotherKeepsUnderUnboundedToo) {
 
 TEST_P(PoolsOfOneDevice, OneWaitsForWhatAnotherFreed) {
   ASSERT_NO_FATAL_FAILURE(begin("backstop", "3600s"));
-  fill();
-  keep_all_busy();
-  free_all();
+  leave_awaiting();
   ASSERT_NO_FATAL_FAILURE(change_pool());
-  Arena& here = arena();
-  std::thread other([this, &here] {
-    wait_until([&] { return here.statistics().waits != 0; });
-    release();
-  });
-  EXPECT_EQ(ask(), CUDA_SUCCESS);
-  other.join();
+  release_while_waiting(stream_, [] { EXPECT_EQ(ask(), CUDA_SUCCESS); });
   EXPECT_EQ(arena().statistics().failures, 0U);
   EXPECT_GE(arena().statistics().waits, 1U);
   EXPECT_EQ(weir_standin_peak(0), 8 * kMib);
@@ -399,9 +373,7 @@ TEST_P(PoolsOfOneDevice, OneWaitsForWhatAnotherFreed) {
 
 TEST_P(PoolsOfOneDevice, UnboundedDoesNotWaitForWhatAnotherFreed) {
   ASSERT_NO_FATAL_FAILURE(begin("unbounded", "3600s"));
-  fill();
-  keep_all_busy();
-  free_all();
+  leave_awaiting();
   ASSERT_NO_FATAL_FAILURE(change_pool());
   EXPECT_EQ(ask(), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(arena().statistics().failures, 1U);
@@ -411,9 +383,7 @@ TEST_P(PoolsOfOneDevice, UnboundedDoesNotWaitForWhatAnotherFreed) {
 TEST_P(PoolsOfOneDevice, AWaitInVainEndsAndTheFailureIsCountedOnceAndNamesAllPools) {
   ASSERT_NO_FATAL_FAILURE(begin("throttled", "50ms"));
   const weir::testing::LogCapture log;
-  fill();
-  keep_all_busy();
-  free_all();
+  leave_awaiting();
   ASSERT_NO_FATAL_FAILURE(change_pool());
   EXPECT_EQ(ask(), CUDA_ERROR_OUT_OF_MEMORY);
   std::uint64_t failures = arena().statistics().failures;
@@ -449,9 +419,7 @@ TEST_P(PoolsOfOneDevice, WhatWouldNotMakeRoomIsKept) {
 
 TEST_P(PoolsOfOneDevice, WhileAStreamIsCapturedNothingOfItsContextIsGivenBack) {
   ASSERT_NO_FATAL_FAILURE(begin("throttled", "3600s"));
-  fill();
-  free_all();
-  settle();
+  leave_cached();
   // With room for as much again, the cache stays when the capture begins.
   ASSERT_EQ(arena().pool().trim(mib(4)), mib(4));
   const CUstream stream = make_stream();

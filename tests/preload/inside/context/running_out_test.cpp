@@ -1,7 +1,5 @@
 // Requests that do not fit in the budget.
 
-#include <functional>
-
 #include "tests/preload/inside/inside.hpp"
 #include "tests/support/log_capture.hpp"
 
@@ -18,24 +16,14 @@ class RunningOutInside : public Inside {
     free(block);
     return stream;
   }
-  /// Runs `call` while another thread releases `stream`, once somebody waits.
-  static void release_meanwhile(CUstream stream, const std::function<void()>& call) {
-    Arena& here = arena();
-    std::thread other([&, before = here.statistics().waits] {
-      wait_until([&] { return here.statistics().waits != before; });
-      weir_standin_release(stream);
-    });
-    call();
-    other.join();
-  }
 };
 
 TEST_F(RunningOutInside, WaitsForTheDeviceAndSucceeds) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
-  release_meanwhile(fill_and_free(8 * kMib), [] { free(allocate(8 * kMib)); });
+  release_while_waiting(fill_and_free(8 * kMib), [] { free(allocate(8 * kMib)); });
   // What has another size is given back.
-  release_meanwhile(fill_and_free(8 * kMib), [] { free(allocate(kMib)); });
-  release_meanwhile(fill_and_free(8 * kMib), [] { (void)allocate(kMib, make_stream()); });
+  release_while_waiting(fill_and_free(8 * kMib), [] { free(allocate(kMib)); });
+  release_while_waiting(fill_and_free(8 * kMib), [] { (void)allocate(kMib, make_stream()); });
   EXPECT_EQ(statistics().failures, 0U);
   EXPECT_EQ(weir_standin_peak(0), 8 * kMib);
 }

@@ -205,29 +205,16 @@ TEST_F(SpilledMemory, ASecondFreeWhileTheDriverTakesItBackFreesNothing) {
   weir::testing::expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);  // the driver has it back
   const weir::testing::LogCapture log;
   (void)fill();
-  struct Again {
-    CUdeviceptr block = 0;
-    std::thread thread{};
-    CUresult code = CUDA_SUCCESS;
-  } again;
-  again.block = allocate(kMib);
-  weir_standin_set_interrupt(
-      "cuMemFree",
-      [](void* data) {
-        auto& its = *static_cast<Again*>(data);
-        if (its.thread.joinable()) return;
-        its.thread = std::thread([&its] {
-          use_device(0);
-          its.code = cuMemFree(its.block);
-        });
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it gets as far as it can
-      },
-      &again);
-  free(again.block);
-  weir_standin_set_interrupt(nullptr, nullptr, nullptr);
-  ASSERT_TRUE(again.thread.joinable());
-  again.thread.join();
-  EXPECT_EQ(again.code, CUDA_ERROR_INVALID_VALUE);
+  const CUdeviceptr block = allocate(kMib);
+  CUresult again = CUDA_SUCCESS;
+  Meanwhile other("cuMemFree", 1, [&] {
+    use_device(0);
+    again = cuMemFree(block);
+  });
+  free(block);
+  EXPECT_TRUE(other.has_begun());
+  other.end();
+  EXPECT_EQ(again, CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(on_host(), 0U);
   EXPECT_EQ(spilled().level.current, Bytes{});
   EXPECT_TRUE(log.containing("cannot be released").empty());

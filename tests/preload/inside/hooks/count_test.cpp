@@ -56,13 +56,8 @@ TEST_F(Counted, TheDevicesQueuedWorkMakesRoomForThem) {
   const CUdeviceptr block = allocate(64 * kMib);
   keep_busy(stream, block);
   free(block);
-  std::thread other([&] {
-    // The trim asks for its fence once, and waiters then ask repeatedly.
-    wait_until([] { return weir_standin_calls("cuEventQuery") > 20; });
-    weir_standin_release(stream);
-  });
-  EXPECT_EQ(make_pages(16 * kMib), CUDA_SUCCESS);
-  other.join();
+  // The trim asks for its fence once, and waiters then ask repeatedly.
+  release_while_waiting(stream, [] { EXPECT_EQ(make_pages(16 * kMib), CUDA_SUCCESS); });
 }
 
 TEST_F(Counted, WhatNoQueuedWorkMakesRoomForIsRefusedAtOnce) {

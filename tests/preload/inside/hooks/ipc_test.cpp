@@ -2,7 +2,6 @@
 // this program again, with the same test and the handle in its environment.
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "tests/preload/inside/inside.hpp"
@@ -33,6 +32,7 @@ CUipcMemHandle from_text(const char* text) {
 class Ipc : public Inside {
  protected:
   static void start_shareable(Variables variables = {}) {
+    if (std::getenv(kHandle) == nullptr) expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
     start(variables);
     weir_standin_set_shareable(1);
   }
@@ -97,7 +97,6 @@ class Ipc : public Inside {
 };
 
 TEST_F(Ipc, AnotherProcessHasAllThatTheDriverGave) {
-  if (std::getenv(kHandle) == nullptr) expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start_shareable());
   if (is_the_other_one()) return;
   ASSERT_NO_FATAL_FAILURE(expect_shared(allocate(3 * kMib + 512), kMib, 3 * kMib + 512));
@@ -105,7 +104,6 @@ TEST_F(Ipc, AnotherProcessHasAllThatTheDriverGave) {
 }
 
 TEST_F(Ipc, AnotherProcessHasTheRowsOfAPitchedBlock) {
-  if (std::getenv(kHandle) == nullptr) expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start_shareable());
   if (is_the_other_one()) return;
   CUdeviceptr pointer = 0;
@@ -115,7 +113,6 @@ TEST_F(Ipc, AnotherProcessHasTheRowsOfAPitchedBlock) {
 }
 
 TEST_F(Ipc, AnotherProcessHasABlockThatWasUsedBefore) {
-  if (std::getenv(kHandle) == nullptr) expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start_shareable({{"WEIR_POOL", "round"}}));
   if (is_the_other_one()) return;
   free(allocate(4 * kMib));
