@@ -3,13 +3,13 @@
 weir.numba needs Numba, and is tried by tests/frameworks/with_numba_manager.py.
 """
 
-import os
 import sys
 import unittest
 
 import cupy
 import weir.cupy
 import weir.rmm
+import weir_test
 
 
 class Alone(unittest.TestCase):
@@ -20,14 +20,10 @@ class Alone(unittest.TestCase):
             weir.rmm.resource().allocate(64, 7)
 
 
-class SwappedIn(unittest.TestCase):
+class SwappedIn(weir_test.Recorded):
     def setUp(self):
-        open(os.environ["WEIR_FAKE_CALLS"], "w").close()
+        super().setUp()
         cupy.current.update(device=1, stream=cupy.cuda.Stream(7))
-
-    def calls(self):
-        with open(os.environ["WEIR_FAKE_CALLS"]) as file:
-            return file.read().splitlines()
 
     def test_cupy_has_a_block_on_the_current_stream_and_device(self):
         pointer = weir.cupy.allocate(64)

@@ -31,7 +31,7 @@ class Alone(unittest.TestCase):
                 raise KeyError("mine")
 
 
-class SwappedIn(unittest.TestCase):
+class Recorded(unittest.TestCase):
     def setUp(self):
         open(os.environ["WEIR_FAKE_CALLS"], "w").close()
 
@@ -39,6 +39,8 @@ class SwappedIn(unittest.TestCase):
         with open(os.environ["WEIR_FAKE_CALLS"]) as file:
             return file.read().splitlines()
 
+
+class SwappedIn(Recorded):
     def test_is_active(self):
         self.assertTrue(weir.active())
 
@@ -169,7 +171,7 @@ class SwappedIn(unittest.TestCase):
         )
 
 
-class Refused(unittest.TestCase):
+class Refused(Recorded):
     """Swapped in, before CUDA is ready."""
 
     def test_says_so(self):
@@ -180,8 +182,7 @@ class Refused(unittest.TestCase):
         self.assertEqual(weir.settings(), {})
         with self.assertRaisesRegex(MemoryError, "Weir has no 64 bytes on device 0"):
             weir.allocate(64)
-        with open(os.environ["WEIR_FAKE_CALLS"]) as file:
-            self.assertNotIn("end", file.read().splitlines())
+        self.assertNotIn("end", self.calls())
 
 
 if __name__ == "__main__":
