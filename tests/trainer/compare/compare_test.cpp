@@ -5,10 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <span>
-#include <sstream>
 
 #include "support/environment.hpp"
-#include "support/sanitized.hpp"
 #include "trainer/expect_parts.hpp"
 #include "trainer/jobs.hpp"
 #include "trainer/model/maths.hpp"
@@ -19,7 +17,7 @@ namespace {
 
 CompareSettings comparison_settings() {
   CompareSettings settings{.train = device_bound_job()};
-  settings.train.batches.value = WEIR_TEST_SANITIZED != 0 ? 15 : 30;
+  settings.train.batches.value = 30;
   settings.rounds.value = 2;
   settings.short_batches = 3;
   settings.step = kib(128);

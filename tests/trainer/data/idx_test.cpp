@@ -13,7 +13,6 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
 #include "support/message_of.hpp"
-#include "support/sanitized.hpp"
 #include "trainer/digits.hpp"
 #include "trainer/expect_parts.hpp"
 
@@ -175,7 +174,6 @@ TEST(Idx, AFileThatIsFarTooLargeIsRefusedWithoutReadingIt) {
   expect_line(refusal(files), {files.path(kTrainImages), "at offset 60316", "more bytes"});
 }
 
-#if WEIR_TEST_SANITIZED == 0  // a sanitizer needs more address space than any limit leaves
 TEST(Idx, AFileThatMemoryCannotHoldIsRefused) {
   const DigitFiles files;
   constexpr std::uintmax_t k64GiB = std::uintmax_t{1} << 36U;
@@ -193,7 +191,6 @@ TEST(Idx, AFileThatMemoryCannotHoldIsRefused) {
   EXPECT_EQ(setrlimit(RLIMIT_AS, &before), 0);
   expect_line(said, {files.path(kTrainImages), "memory for its 64.0 GiB is not available"});
 }
-#endif
 
 TEST(Idx, AnotherMagicIsRefused) {
   const std::string images = idx_images(digit_set()->train);

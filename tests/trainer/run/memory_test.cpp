@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "scheduler/tensor.hpp"
-#include "support/sanitized.hpp"
 #include "trainer/data/reader.hpp"
 #include "trainer/expect_parts.hpp"
 #include "trainer/jobs.hpp"
@@ -31,11 +30,11 @@ TEST(TrainerMemory, UnboundedRunsOutOfMemoryWithTheReportWhereTheOthersFinish) {
 }
 
 TEST(TrainerMemory, HeldAndStagingStayFlatUnderThrottledAtTheD2lSize) {
-  const std::uint64_t batches = WEIR_TEST_SANITIZED != 0 ? 30 : 50;
-  const TrainSettings settings = d2l_job(batches);
+  constexpr std::uint64_t kBatches = 50;
+  const TrainSettings settings = d2l_job(kBatches);
   const Footprint footprint = measure_footprint(settings);
   const TrainResult run = finished(train_with(settings, Policy::kThrottled));
-  ASSERT_EQ(run.samples.size(), batches);
+  ASSERT_EQ(run.samples.size(), kBatches);
 
   // Flat means a level independent of the number of batches: two batches in flight, and host
   // buffers for those, for the current one and for the prefetched ones. Unbounded run-ahead passes
