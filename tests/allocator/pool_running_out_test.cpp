@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <vector>
-
 #include "allocator/base/error.hpp"
 #include "allocator/pool_fixture.hpp"
 
