@@ -65,7 +65,7 @@ void forward_in_float32(DenseShape shape, std::span<const float> x, std::span<co
   for (std::size_t row = 0; row < shape.m; ++row) {
     std::ranges::copy(b, y.begin() + static_cast<std::ptrdiff_t>(row * shape.n));
   }
-  gemm({.m = shape.m, .n = shape.n, .k = shape.k}, x, w, y, {.beta = 1});
+  gemm(Precision::kFloat32, {.m = shape.m, .n = shape.n, .k = shape.k}, x, w, y, {.beta = 1});
   apply(activation, y);
 }
 

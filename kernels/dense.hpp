@@ -23,7 +23,7 @@
 #include "kernels/blas/blas.hpp"
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/stream.hpp"
-#include "kernels/precision/half.hpp"
+#include "kernels/precision/precision.hpp"
 
 namespace weir {
 

@@ -7,7 +7,6 @@
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/same_bits.hpp"
 #include "kernels/sums/reduce.hpp"
-#include "kernels/sums/sum_terms.hpp"
 
 namespace weir {
 namespace {

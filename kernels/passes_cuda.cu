@@ -6,7 +6,6 @@
 #include <span>
 
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/elementwise/random.hpp"
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/launch_cuda.hpp"
 #include "kernels/parts/step_state.hpp"
@@ -17,7 +16,6 @@
 namespace weir::cuda {
 namespace {
 
-/// out[i] = value, or what `Change` makes of out[i] and x[i].
 struct Fill {
   static constexpr std::size_t kGroup = 4;
   float* out;
@@ -29,17 +27,12 @@ struct Fill {
   }
 };
 
-/// y += alpha x, or y += x: a product with 1 would change no bit, but would cost.
-template <bool kScaled>
-struct Axpy {
+struct Add {
   static constexpr std::size_t kGroup = 4;
-  float alpha;
   const float* x;
   float* y;
 
-  __device__ float operator()(float total, float term) const {
-    return rounded_add(total, kScaled ? rounded_multiply(alpha, term) : term);
-  }
+  __device__ float operator()(float total, float term) const { return rounded_add(total, term); }
   __device__ void one(std::size_t i) const { y[i] = (*this)(y[i], x[i]); }
   __device__ void group(std::size_t i) const {
     store_four(y + i, each_of_four(*this, load_four(y + i), load_four(x + i)));
@@ -111,20 +104,6 @@ struct ToHalf {
   }
 };
 
-template <HalfKind Kind>
-struct FromHalf {
-  static constexpr std::size_t kGroup = 4;  // more would put gaps between a warp's writes
-  const std::uint16_t* words;
-  float* x;
-
-  __device__ void one(std::size_t i) const { x[i] = float_of_half<Kind>(words[i]); }
-  __device__ void group(std::size_t i) const {
-    const ushort4 four = *reinterpret_cast<const ushort4*>(words + i);
-    store_four(x + i, float4{float_of_half<Kind>(four.x), float_of_half<Kind>(four.y),
-                             float_of_half<Kind>(four.z), float_of_half<Kind>(four.w)});
-  }
-};
-
 struct FlagNotFinite {
   static constexpr std::size_t kGroup = 4;
   const float* x;
@@ -139,17 +118,6 @@ struct FlagNotFinite {
     if (!is_finite(a.x) || !is_finite(a.y) || !is_finite(a.z) || !is_finite(a.w)) {
       state->overflow = 1;
     }
-  }
-};
-
-struct ScaleBy {
-  static constexpr std::size_t kGroup = 4;
-  const StepState* state;
-  float* x;
-
-  __device__ void one(std::size_t i) const { x[i] = rounded_multiply(x[i], state->loss_scale); }
-  __device__ void group(std::size_t i) const {
-    store_four(x + i, times(load_four(x + i), state->loss_scale));
   }
 };
 
@@ -183,13 +151,7 @@ void fill(Stream stream, std::span<float> out, float value) {
 
 void add(Stream stream, std::span<const float> x, std::span<float> total) {
   require_elements({"add", "x"}, x.size(), total.size());
-  launch_each("add", stream, Axpy<false>{1.0F, x.data(), total.data()}, total.size(), x.data(),
-              total.data());
-}
-
-void axpy(Stream stream, float alpha, std::span<const float> x, std::span<float> y) {
-  require_elements({"axpy", "x"}, x.size(), y.size());
-  launch_each("axpy", stream, Axpy<true>{alpha, x.data(), y.data()}, y.size(), x.data(), y.data());
+  launch_each("add", stream, Add{x.data(), total.data()}, total.size(), x.data(), total.data());
 }
 
 void scale(Stream stream, float alpha, std::span<float> x) {
@@ -213,23 +175,9 @@ void to_half(Stream stream, std::span<const float> x, std::span<std::uint16_t> w
   });
 }
 
-void from_half(Stream stream, std::span<const std::uint16_t> words, std::span<float> x,
-               HalfKind kind) {
-  require_elements({"from_half", "x"}, x.size(), words.size());
-  with_half(kind, [&]<HalfKind Kind>() {
-    launch_each("from_half", stream, FromHalf<Kind>{words.data(), x.data()}, x.size(), words.data(),
-                x.data());
-  });
-}
-
 void flag_not_finite(Stream stream, std::span<const float> x, std::span<float> state) {
   StepState* const found = device_step_state("flag_not_finite", state);
   launch_each("flag_not_finite", stream, FlagNotFinite{x.data(), found}, x.size(), x.data());
-}
-
-void scale_by(Stream stream, std::span<const float> state, std::span<float> x) {
-  const StepState* const found = device_step_state("scale_by", state);
-  launch_each("scale_by", stream, ScaleBy{found, x.data()}, x.size(), x.data());
 }
 
 void scale_to_half(Stream stream, std::span<const float> state, std::span<float> x,

@@ -10,7 +10,6 @@
 #include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/elementwise/random.hpp"
 #include "kernels/loss.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "kernels/parts/workspace_cuda.hpp"
@@ -115,7 +114,8 @@ void Rig::time_floors() {
   const GemmShape square{.m = sizes_.side, .n = sizes_.side, .k = sizes_.side};
   const std::string width = std::to_string(sizes_.side);
   KernelTime& sgemm = times_.timed("sgemm", width + "x" + width + "x" + width, [&] {
-    gemm(blas_, stream, square, a_.all(), b_.all(), c_.all(), {}, workspace_.all());
+    gemm(blas_, stream, Precision::kFloat32, square, a_.all(), b_.all(), c_.all(), {},
+         workspace_.all());
   });
   const auto side = static_cast<double>(sizes_.side);
   sgemm.flops = 2 * side * side * side;
@@ -133,7 +133,6 @@ void Rig::time_elementwise() {
   const auto c = c_.all();
   arrays("fill", 1, [&] { cuda::fill(stream, a, 0.0F); });
   arrays("add", 3, [&] { cuda::add(stream, a, b); });
-  arrays("axpy", 3, [&] { cuda::axpy(stream, 0.5F, a, b); });
   arrays("scale", 2, [&] { cuda::scale(stream, -1.0F, a); });
   arrays("sgd", 3, [&] { cuda::sgd(stream, a, b, 0.1F); });
   arrays("sgd_momentum", 5, [&] { cuda::sgd_momentum(stream, a, b, c, 0.1F, 0.9F); });

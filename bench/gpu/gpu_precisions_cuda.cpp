@@ -8,7 +8,7 @@
 #include "bench/gpu/gpu_timer_cuda.hpp"
 #include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
-#include "kernels/elementwise/random.hpp"
+#include "kernels/elementwise/elementwise.hpp"
 #include "kernels/parts/step_state.hpp"
 #include "kernels/precision/precision.hpp"
 
@@ -67,7 +67,6 @@ class PrecisionRig {
     const auto all = w_.floats.first(count_);
     arrays("flag_not_finite", kFloat,
            [&] { cuda::flag_not_finite(times_.stream(), all, state_.all()); });
-    arrays("scale_by", 2 * kFloat, [&] { cuda::scale_by(times_.stream(), state_.all(), all); });
     return times_.take();
   }
 
@@ -167,8 +166,6 @@ void PrecisionRig::time_conversions(HalfKind kind) {
   const auto floats = w_.floats.first(count_);
   const auto words = w_.words.first(count_);
   arrays("to_" + name, kFloat + kWord, [&] { cuda::to_half(stream, floats, words, kind); });
-  arrays("from_" + name, kFloat + kWord,
-         [&] { cuda::from_half(stream, words, result_.first(count_), kind); });
   arrays("scale_to_" + name, 2 * kFloat + kWord,
          [&] { cuda::scale_to_half(stream, state_.all(), floats, words, kind); });
 }

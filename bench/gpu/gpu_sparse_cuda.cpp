@@ -1,10 +1,10 @@
 #include <cstdint>
-#include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "bench/gpu/gpu_timer_cuda.hpp"
-#include "kernels/elementwise/random.hpp"
+#include "kernels/elementwise/elementwise.hpp"
 #include "kernels/parts/philox.hpp"
 #include "kernels/parts/workspace_cuda.hpp"
 #include "kernels/sparse/csr_layer.hpp"
@@ -48,25 +48,6 @@ Numbers even_starts(std::uint32_t rows, std::uint32_t count) {
   for (std::uint32_t i = 0; i <= rows; ++i) starts.push_back(i * count);
   return starts;
 }
-
-/// The rows of each column that has entries.
-struct Turned {
-  Numbers touched;
-  Numbers starts{0};
-  Numbers rows;
-
-  Turned(const Numbers& columns, std::uint32_t entries_of_row) {
-    std::map<std::uint32_t, Numbers> by_column;
-    for (std::uint32_t e = 0; e < columns.size(); ++e) {
-      by_column[columns[e]].push_back(e / entries_of_row);
-    }
-    for (const auto& [column, its_rows] : by_column) {
-      touched.push_back(column);
-      rows.insert(rows.end(), its_rows.begin(), its_rows.end());
-      starts.push_back(static_cast<std::uint32_t>(rows.size()));
-    }
-  }
-};
 
 class DeviceNumbers {
  public:
@@ -112,16 +93,12 @@ class SparseRig {
 void SparseRig::time_layer() {
   const cudaStream_t stream = times_.stream();
   const Numbers columns = draw_ascending(sizes_.rows, sizes_.entries, sizes_.columns);
-  const Turned turned(columns, sizes_.entries);
+  const std::size_t touched = std::set(columns.begin(), columns.end()).size();
   const DenseShape shape{.m = sizes_.rows, .k = sizes_.columns, .n = sizes_.outputs};
   DeviceNumbers starts(even_starts(sizes_.rows, sizes_.entries));
   DeviceNumbers indices(columns);
-  DeviceNumbers touched(turned.touched);
-  DeviceNumbers column_starts(turned.starts);
-  DeviceNumbers rows(turned.rows);
   DeviceBuffer<float> values(columns.size());
   DeviceBuffer<float> w(shape.k * shape.n);
-  DeviceBuffer<float> dw(turned.touched.size() * shape.n);
   DeviceBuffer<float> b(shape.n);
   DeviceBuffer<float> y(shape.m * shape.n);
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -129,12 +106,9 @@ void SparseRig::time_layer() {
 
   const std::string text =
       std::to_string(shape.m) + "x" + std::to_string(shape.k) + "x" + std::to_string(shape.n);
-  // The rows of W that are touched, or their gradients; X; and y, or its gradient.
-  const double bytes = 4.0 * static_cast<double>(dw.all().size() + y.all().size()) +
+  // The rows of W that are touched, X, and y.
+  const double bytes = 4.0 * static_cast<double>(touched * shape.n + y.all().size()) +
                        8.0 * static_cast<double>(columns.size());
-  const CsrColumns by_columns{touched.all(), column_starts.all(), rows.all(), values.all()};
-  times_.memory("csr_weight_gradient", text, bytes,
-                [&] { cuda::csr_weight_gradient(stream, shape, by_columns, y.all(), dw.all()); });
   const CsrRows x{shape.k, starts.all(), indices.all(), values.all()};
   times_.memory("csr_forward", text, bytes, [&] {
     cuda::csr_forward(stream, x, w.all(), b.all(), y.all(), Activation::kRelu);

@@ -7,8 +7,6 @@
 
 #include "bench/gpu/gpu_timer_cuda.hpp"
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/elementwise/random.hpp"
-#include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
 
 namespace weir::bench {

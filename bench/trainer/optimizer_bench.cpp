@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "bench/shared/table.hpp"
-#include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "tools/program/median.hpp"
 

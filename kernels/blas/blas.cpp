@@ -40,6 +40,18 @@ blasint row_stride(Transpose transpose, blasint rows, blasint columns) {
   return std::max<blasint>(1, transpose == Transpose::kYes ? rows : columns);
 }
 
+/// A product of floats in float32. The sizes match.
+void multiply_floats(GemmShape shape, std::span<const float> a, std::span<const float> b,
+                     std::span<float> c, GemmOptions options) {
+  const blasint m = blas_integer(shape.m);
+  const blasint n = blas_integer(shape.n);
+  const blasint k = blas_integer(shape.k);
+  if (m == 0 || n == 0) return;
+  cblas_sgemm(CblasRowMajor, blas_transpose(options.a), blas_transpose(options.b), m, n, k,
+              options.alpha, a.data(), row_stride(options.a, m, k), b.data(),
+              row_stride(options.b, k, n), options.beta, c.data(), n);
+}
+
 /// Rows and columns of a tile. As large as OpenBLAS needs to run at its full rate.
 constexpr std::size_t kTile = 512;
 
@@ -108,9 +120,9 @@ void multiply(GemmShape shape, const T* a, const T* b, GemmOptions options, cons
       const auto tile = std::span(sums).first(rows.count * columns.count);
       std::ranges::fill(tile, 0.0F);
       for_each_part(shape.k, [&](Range inner) {
-        gemm({.m = rows.count, .n = columns.count, .k = inner.count}, left.tile(rows, inner),
-             right.tile(inner, columns), tile,
-             {.a = options.a, .b = options.b, .alpha = options.alpha, .beta = 1.0F});
+        multiply_floats({.m = rows.count, .n = columns.count, .k = inner.count},
+                        left.tile(rows, inner), right.tile(inner, columns), tile,
+                        {.a = options.a, .b = options.b, .alpha = options.alpha, .beta = 1.0F});
       });
       for (std::size_t row = 0; row < rows.count; ++row) {
         store(rows.begin + row, columns.begin, tile.subspan(row * columns.count, columns.count));
@@ -159,23 +171,11 @@ void require_overwriting(GemmOptions options) {
   require_that("gemm", options.beta == 0.0F, "a result of 16 bits is only written: beta must be 0");
 }
 
-void gemm(GemmShape shape, std::span<const float> a, std::span<const float> b, std::span<float> c,
-          GemmOptions options) {
-  require_product(shape, a.size(), b.size(), c.size());
-  const blasint m = blas_integer(shape.m);
-  const blasint n = blas_integer(shape.n);
-  const blasint k = blas_integer(shape.k);
-  if (m == 0 || n == 0) return;
-  cblas_sgemm(CblasRowMajor, blas_transpose(options.a), blas_transpose(options.b), m, n, k,
-              options.alpha, a.data(), row_stride(options.a, m, k), b.data(),
-              row_stride(options.b, k, n), options.beta, c.data(), n);
-}
-
 void gemm(Precision precision, GemmShape shape, std::span<const float> a, std::span<const float> b,
           std::span<float> c, GemmOptions options) {
   require_float_factors(precision);
-  if (precision == Precision::kFloat32) return gemm(shape, a, b, c, options);
   require_product(shape, a.size(), b.size(), c.size());
+  if (precision == Precision::kFloat32) return multiply_floats(shape, a, b, c, options);
   multiply_to_floats<Tf32Number>(shape, a, b, c, options);
 }
 
@@ -219,7 +219,7 @@ void reserve_now() {
   constexpr std::size_t kSide = 160;
   const std::vector<float> zeros(kSide * kSide);
   std::vector<float> product(kSide * kSide);
-  gemm({kSide, kSide, kSide}, zeros, zeros, product);
+  multiply_floats({kSide, kSide, kSide}, zeros, zeros, product, {});
 }
 
 }  // namespace

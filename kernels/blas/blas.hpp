@@ -28,7 +28,7 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/parts/stream.hpp"
-#include "kernels/precision/half.hpp"
+#include "kernels/precision/precision.hpp"
 
 namespace weir {
 
@@ -53,11 +53,9 @@ struct GemmOptions {
 /// a has m x k elements (k x m if transposed), b k x n (n x k if transposed), c m x n. With k = 0
 /// the product is zero. c must not overlap a or b. Throws UsageError and leaves c unchanged if a
 /// size does not match or a dimension exceeds BLAS's integer. Thread-safe for disjoint c.
-void gemm(GemmShape shape, std::span<const float> a, std::span<const float> b, std::span<float> c,
-          GemmOptions options = {});
-
-/// c = alpha * op(a) * op(b) + beta * c. kFloat32 is the above; kTf32 rounds a and b to
-/// tf32 on the way. Throws UsageError for the formats of 16 bits, whose factors are words.
+///
+/// kTf32 rounds a and b to tf32 on the way. Throws UsageError for the formats of 16 bits, whose
+/// factors are words.
 void gemm(Precision precision, GemmShape shape, std::span<const float> a, std::span<const float> b,
           std::span<float> c, GemmOptions options = {});
 
@@ -123,14 +121,11 @@ class CublasHandle {
   cublasContext* context_ = nullptr;
 };
 
-/// The products on a device, enqueued on `stream`: float32, in a precision, and of 16-bit factors.
+/// The products on a device, enqueued on `stream`: in a precision, and of 16-bit factors.
 /// kTf32 lets the tensor cores take a and b as tf32 (see tf32_of_float for how they round); plain
 /// float32 never does: TF32 keeps only 10 bits of each factor's mantissa, too few to check a
 /// gradient against the CPU's. Throw UsageError as on the CPU, and if the workspace is too small or
 /// misaligned; Error if cuBLAS fails.
-void gemm(CublasHandle& handle, Stream stream, GemmShape shape, std::span<const float> a,
-          std::span<const float> b, std::span<float> c, GemmOptions options,
-          std::span<float> workspace);
 void gemm(CublasHandle& handle, Stream stream, Precision precision, GemmShape shape,
           std::span<const float> a, std::span<const float> b, std::span<float> c,
           GemmOptions options, std::span<float> workspace);

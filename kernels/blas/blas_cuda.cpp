@@ -153,26 +153,20 @@ CublasUse::CublasUse(CublasHandle& handle, cudaStream_t stream, std::span<float>
                 "cublasSetWorkspace");
 }
 
-void gemm(CublasHandle& handle, cudaStream_t stream, GemmShape shape, std::span<const float> a,
-          std::span<const float> b, std::span<float> c, GemmOptions options,
-          std::span<float> workspace) {
+void gemm(CublasHandle& handle, cudaStream_t stream, Precision precision, GemmShape shape,
+          std::span<const float> a, std::span<const float> b, std::span<float> c,
+          GemmOptions options, std::span<float> workspace) {
+  require_float_factors(precision);
+  if (precision == Precision::kTf32) {
+    return enqueue_in({CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32}, handle, stream, shape,
+                      a, b, c, options, workspace);
+  }
   enqueue(handle, stream, shape, a, b, c, options, workspace, "cublasSgemm",
           [&](const CublasLibrary& library, cublasContext* context, const SwappedGemm& swapped) {
             return library.sgemm(context, swapped.b_operation, swapped.a_operation, swapped.n,
                                  swapped.m, swapped.k, &options.alpha, b.data(), swapped.b_stride,
                                  a.data(), swapped.a_stride, &options.beta, c.data(), swapped.n);
           });
-}
-
-void gemm(CublasHandle& handle, cudaStream_t stream, Precision precision, GemmShape shape,
-          std::span<const float> a, std::span<const float> b, std::span<float> c,
-          GemmOptions options, std::span<float> workspace) {
-  require_float_factors(precision);
-  if (precision == Precision::kFloat32) {
-    return gemm(handle, stream, shape, a, b, c, options, workspace);
-  }
-  enqueue_in({CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32}, handle, stream, shape, a, b, c,
-             options, workspace);
 }
 
 void gemm(CublasHandle& handle, cudaStream_t stream, HalfKind kind, GemmShape shape,

@@ -28,7 +28,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/precision/half.hpp"
+#include "kernels/precision/precision.hpp"
 
 namespace weir {
 

@@ -8,7 +8,6 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/optimizer/rules.hpp"
-#include "kernels/optimizer/step.hpp"
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/vectors.hpp"
 #include "kernels/precision/precision.hpp"

@@ -16,6 +16,8 @@
 
 #include "kernels/dense.hpp"
 #include "kernels/optimizer/options.hpp"
+#include "kernels/parts/host_device.hpp"
+#include "kernels/parts/step_state.hpp"
 #include "kernels/parts/stream.hpp"
 #include "kernels/sparse/csr.hpp"
 
@@ -28,8 +30,8 @@ void update(const OptimizerOptions& options, const Weights& weights, std::span<c
 /// Which rows of a layer's weights a step changes.
 enum class UpdatedRows : std::uint8_t {
   /// All: the gradient of a row that the batch did not touch is zero, so its moments decay and,
-  /// with moments, the row moves on. The same bits as csr_weight_gradient, zeros in the rows that
-  /// it does not make, and `update`.
+  /// with moments, the row moves on. The same bits as X^T dy, zeros in the rows that X does
+  /// not touch, and `update`.
   kAll,
   /// The rows that the batch touched. Saves the pass over the others, and is another algorithm (in
   /// PyTorch's words `SparseAdam`): moments do not decay and weights rest in steps that do not
@@ -38,7 +40,7 @@ enum class UpdatedRows : std::uint8_t {
 };
 
 /// The same for a layer whose input X is sparse: `weights` are k x n, dy is m x n, and the gradient
-/// X^T dy is summed up row by row on the way, as csr_weight_gradient does, and never stored. So
+/// X^T dy is summed up from +0 in the order of X's rows on the way, and never stored. So
 /// nobody can look at it before: check dy for an overflow.
 ///
 /// kSgd has no moments: it changes the touched rows alone, which is the same either way. A copy is
@@ -64,6 +66,67 @@ void sgd(std::span<float> w, std::span<const float> g, float lr);
 void sgd_momentum(std::span<float> w, std::span<const float> g, std::span<float> v, float lr,
                   float momentum);
 
+/// Begins and ends a training step: counts it, and applies the rule of the dynamic loss scale. See
+/// step_state.hpp for the order of a step.
+///
+/// The rule is that of P. Micikevicius et al., "Mixed precision training", ICLR 2018,
+/// https://arxiv.org/abs/1710.03740, and of PyTorch's `torch.amp.GradScaler`: grow after some steps
+/// without an overflow; after an overflow shrink, and skip the step.
+
+/// Powers of two, so that scaling a gradient is exact.
+struct LossScaling {
+  float first = 0x1p16F;
+  float least = 1;
+  float most = 0x1p24F;
+  std::uint32_t grow_after = 2000;  ///< clean steps until the scale is doubled
+};
+
+/// The scale stays 1. An overflow still skips its step.
+inline constexpr LossScaling kNoLossScaling{.first = 1, .least = 1, .most = 1};
+
+/// Returns the state before the first step.
+[[nodiscard]] inline StepState initial_step_state(const LossScaling& scaling) {
+  StepState state;
+  state.loss_scale = scaling.first;
+  return state;
+}
+
+/// The step counts, unless its gradients overflowed.
+[[nodiscard]] WEIR_HOST_DEVICE inline StepState begun(StepState state, double beta1, double beta2) {
+  if (state.overflow != 0) return state;
+  ++state.steps;
+  state.beta1_power *= beta1;
+  state.beta2_power *= beta2;
+  return state;
+}
+
+/// The scale for the next step, with the flag cleared. At its least or most it stays, and the clean
+/// steps are counted anew all the same.
+[[nodiscard]] WEIR_HOST_DEVICE inline StepState ended(StepState state, const LossScaling& scaling) {
+  if (state.overflow != 0) {
+    const float half = state.loss_scale * 0.5F;
+    state.loss_scale = half > scaling.least ? half : scaling.least;
+    state.clean_steps = 0;
+    ++state.skipped_steps;
+    state.overflow = 0;
+  } else if (++state.clean_steps >= scaling.grow_after) {
+    const float twice = state.loss_scale * 2;
+    state.loss_scale = twice < scaling.most ? twice : scaling.most;
+    state.clean_steps = 0;
+  }
+  return state;
+}
+
+/// `begun` and `ended` for the `kStepStateWords` words of a tensor in host memory. Throw UsageError
+/// and change nothing unless 0 <= beta < 1, 0 < least <= most, and grow_after > 0. The betas must
+/// be those of the updates (options.hpp). Thread-safe for different states.
+void begin_step(std::span<float> state, double beta1, double beta2);
+void end_step(std::span<float> state, const LossScaling& scaling);
+
+/// Throw UsageError that names `function` unless begin_step and end_step accept this.
+void require_betas(const char* function, double beta1, double beta2);
+void require_scaling(const char* function, const LossScaling& scaling);
+
 }  // namespace weir
 
 /// On a device: see stream.hpp. The spans of `weights` and `x` are device memory too, and the state
@@ -80,5 +143,8 @@ void update_rows(Stream stream, const OptimizerOptions& options, const Weights& 
 void sgd(Stream stream, std::span<float> w, std::span<const float> g, float lr);
 void sgd_momentum(Stream stream, std::span<float> w, std::span<const float> g, std::span<float> v,
                   float lr, float momentum);
+
+void begin_step(Stream stream, std::span<float> state, double beta1, double beta2);
+void end_step(Stream stream, std::span<float> state, const LossScaling& scaling);
 
 }  // namespace weir::cuda

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "kernels/optimizer/rules.hpp"
-#include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/launch_cuda.hpp"

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 
-#include "kernels/elementwise/elementwise.hpp"
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/step_state.hpp"
 
@@ -25,22 +24,11 @@ void to_half(std::span<const float> x, std::span<std::uint16_t> words, HalfKind 
   });
 }
 
-void from_half(std::span<const std::uint16_t> words, std::span<float> x, HalfKind kind) {
-  require_elements({"from_half", "x"}, x.size(), words.size());
-  with_half(kind, [=]<HalfKind Kind>() {
-    for (std::size_t i = 0; i < words.size(); ++i) x[i] = float_of_half<Kind>(words[i]);
-  });
-}
-
 void flag_not_finite(std::span<const float> x, std::span<float> state) {
   StepState now = load_step_state(state);
   if (all_finite(x)) return;
   now.overflow = 1;
   store_step_state(now, state);
-}
-
-void scale_by(std::span<const float> state, std::span<float> x) {
-  scale(load_step_state(state).loss_scale, x);
 }
 
 void scale_to_half(std::span<const float> state, std::span<float> x, std::span<std::uint16_t> words,

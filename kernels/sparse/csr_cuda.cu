@@ -18,25 +18,23 @@ namespace {
 
 /// Rows that a thread loads at once. A row of X has hundreds of entries, and few threads share it.
 constexpr std::size_t kForwardTogether = 8;
-/// Most touched columns have one or two entries.
-constexpr std::size_t kGradientTogether = 2;
 /// Threads of a block of the forward pass: small, so that a batch's few threads reach every
 /// multiprocessor.
 constexpr unsigned kForwardThreads = 64;
 
-/// Sparse rows or columns: line i has the entries starts[i] ... starts[i + 1] - 1.
-struct Lines {
+/// Sparse rows: row i has the entries starts[i] ... starts[i + 1] - 1.
+struct Rows {
   const std::uint32_t* starts;
   const std::uint32_t* indices;
   const float* values;
   std::size_t count;
 
-  /// The sum of line i over the rows of a matrix. `matrix` points at the column.
-  template <std::size_t kTogether, typename T>
+  /// The sum of row i over the rows of a matrix. `matrix` points at the column.
+  template <typename T>
   __device__ T sum(std::size_t i, const T* matrix, std::size_t stride) const {
     const std::size_t begin = starts[i];
-    return sum_weighted_rows<kTogether>(indices + begin, values + begin, starts[i + 1] - begin,
-                                        matrix, stride);
+    return sum_weighted_rows<kForwardTogether>(indices + begin, values + begin,
+                                               starts[i + 1] - begin, matrix, stride);
   }
 };
 
@@ -81,34 +79,18 @@ __device__ float4 activate_sum(float4 value, float4 bias) {
 /// T.
 template <bool kRelu, typename T>
 __global__ void __launch_bounds__(kForwardThreads)
-    forward_kernel(Lines x, const float* w, const float* b, float* y, std::size_t columns) {
+    forward_kernel(Rows x, const float* w, const float* b, float* y, std::size_t columns) {
   for (Walk at(columns); at.row < x.count; at.advance()) {
-    const T total =
-        x.sum<kForwardTogether>(at.row, reinterpret_cast<const T*>(w) + at.column, columns);
+    const T total = x.sum(at.row, reinterpret_cast<const T*>(w) + at.column, columns);
     reinterpret_cast<T*>(y)[at.row * columns + at.column] =
         activate_sum<kRelu>(total, reinterpret_cast<const T*>(b)[at.column]);
   }
 }
 
-/// dw = the sums of the touched columns.
-template <typename T>
-__global__ void weight_gradient_kernel(Lines x, const float* dy, float* dw, std::size_t columns) {
-  for (Walk at(columns); at.row < x.count; at.advance()) {
-    reinterpret_cast<T*>(dw)[at.row * columns + at.column] =
-        x.sum<kGradientTogether>(at.row, reinterpret_cast<const T*>(dy) + at.column, columns);
-  }
-}
-
-/// Whether rows of n elements from all of `data` on may be moved sixteen bytes at a time.
-template <typename... T>
-bool in_fours(std::size_t n, const T*... data) {
-  return n % 4 == 0 && are_aligned(data...);
-}
-
 template <bool kRelu>
-void launch_forward(cudaStream_t stream, Lines x, const float* w, std::span<const float> b,
+void launch_forward(cudaStream_t stream, Rows x, const float* w, std::span<const float> b,
                     float* y) {
-  const bool fours = in_fours(b.size(), w, b.data(), y);
+  const bool fours = b.size() % 4 == 0 && are_aligned(w, b.data(), y);
   const std::size_t columns = fours ? b.size() / 4 : b.size();
   const Grid grid{.blocks = grid_for(x.count * columns, kForwardThreads).blocks,
                   .threads = kForwardThreads};
@@ -230,22 +212,9 @@ void csr_forward(cudaStream_t stream, const CsrRows& x, std::span<const float> w
                  std::span<const float> b, std::span<float> y, Activation activation) {
   require_forward(x, w, b, y);
   if (y.empty()) return;
-  const Lines lines{x.starts.data(), x.indices.data(), x.values.data(), x.rows()};
+  const Rows rows{x.starts.data(), x.indices.data(), x.values.data(), x.rows()};
   const bool relu = activation == Activation::kRelu;
-  (relu ? launch_forward<true> : launch_forward<false>)(stream, lines, w.data(), b, y.data());
-}
-
-void csr_weight_gradient(cudaStream_t stream, DenseShape shape, const CsrColumns& x,
-                         std::span<const float> dy, std::span<float> dw) {
-  require_weight_gradient(shape, x, dy, dw);
-  if (dw.empty()) return;
-  const bool fours = in_fours(shape.n, dy.data(), dw.data());
-  const std::size_t columns = fours ? shape.n / 4 : shape.n;
-  launch("csr_weight_gradient",
-         fours ? weight_gradient_kernel<float4> : weight_gradient_kernel<float>,
-         grid_for(x.touched.size() * columns), stream,
-         Lines{x.starts.data(), x.rows.data(), x.values.data(), x.touched.size()}, dy.data(),
-         dw.data(), columns);
+  (relu ? launch_forward<true> : launch_forward<false>)(stream, rows, w.data(), b, y.data());
 }
 
 void count_hits(cudaStream_t stream, const SparseLabels& labels, std::span<const float> z,

@@ -56,14 +56,6 @@ void require_forward(const CsrRows& x, std::span<const float> w, std::span<const
   require_matrix({"csr_forward", "y"}, y.size(), x.rows(), b.size());
 }
 
-void require_weight_gradient(DenseShape shape, const CsrColumns& x, std::span<const float> dy,
-                             std::span<const float> dw) {
-  require_elements({"csr_weight_gradient", "values"}, x.values.size(), x.rows.size());
-  require_elements({"csr_weight_gradient", "starts"}, x.starts.size(), x.touched.size() + 1);
-  require_matrix({"csr_weight_gradient", "dy"}, dy.size(), shape.m, shape.n);
-  require_matrix({"csr_weight_gradient", "dw"}, dw.size(), x.touched.size(), shape.n);
-}
-
 void csr_forward(const CsrRows& x, std::span<const float> w, std::span<const float> b,
                  std::span<float> y, Activation activation) {
   const std::size_t n = b.size();
@@ -76,16 +68,6 @@ void csr_forward(const CsrRows& x, std::span<const float> w, std::span<const flo
       finish(b, line, activation);
     }
   });
-}
-
-void csr_weight_gradient(DenseShape shape, const CsrColumns& x, std::span<const float> dy,
-                         std::span<float> dw) {
-  require_weight_gradient(shape, x, dy, dw);
-  for (std::size_t t = 0; t < x.touched.size(); ++t) {
-    const std::span<float> line = dw.subspan(t * shape.n, shape.n);
-    std::ranges::fill(line, 0.0F);
-    add_weighted_rows(entries_of(x, t), dy.data(), shape.n, line);
-  }
 }
 
 }  // namespace weir

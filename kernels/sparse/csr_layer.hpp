@@ -1,19 +1,17 @@
 #pragma once
 
 /// @file
-/// A dense layer whose input is sparse, y = act(X W + b), and the gradient of its weights. X is
-/// m x k with few entries, W is k x n, b has n elements, y and dy are m x n, row-major without
-/// gaps.
+/// A dense layer whose input is sparse, y = act(X W + b). X is m x k with few entries, W is k x n,
+/// b has n elements, y is m x n, row-major without gaps.
 ///
-/// The order of additions is fixed, so every device gives the same bits: an element of X W or of dW
-/// is added up from +0 over the entries in their order, each product and sum rounded. So the error
-/// is at most (e + 1) * 2^-24 times the sum of the absolute products for e entries, to first order.
-/// The bias is added last. relu_backward and dense_bias_gradient of dense.hpp are the rest of the
-/// backward pass.
+/// The order of additions is fixed, so every device gives the same bits: an element of X W is added
+/// up from +0 over the entries in their order, each product and sum rounded. So the error is at
+/// most (e + 1) * 2^-24 times the sum of the absolute products for e entries, to first order. The
+/// bias is added last. The backward pass is relu_and_bias_gradient, and update_rows for the
+/// weights.
 ///
-/// Both throw UsageError and leave the output unchanged if sizes do not match. Starts and indices
-/// are not checked: see csr.hpp. Thread-safe for disjoint outputs. An output must not overlap an
-/// input.
+/// Throws UsageError and leaves the output unchanged if sizes do not match. Starts and indices are
+/// not checked: see csr.hpp. Thread-safe for disjoint outputs. An output must not overlap an input.
 
 #include <span>
 
@@ -27,16 +25,9 @@ namespace weir {
 void csr_forward(const CsrRows& x, std::span<const float> w, std::span<const float> b,
                  std::span<float> y, Activation activation);
 
-/// dw [touched x n], overwritten: its row t is row x.touched[t] of dW = X^T dy. The other rows of
-/// dW are zero and not made. Ignores k.
-void csr_weight_gradient(DenseShape shape, const CsrColumns& x, std::span<const float> dy,
-                         std::span<float> dw);
-
-/// Throws UsageError unless the functions accept these sizes.
+/// Throws UsageError unless the function accepts these sizes.
 void require_forward(const CsrRows& x, std::span<const float> w, std::span<const float> b,
                      std::span<const float> y);
-void require_weight_gradient(DenseShape shape, const CsrColumns& x, std::span<const float> dy,
-                             std::span<const float> dw);
 
 }  // namespace weir
 
@@ -45,7 +36,5 @@ namespace weir::cuda {
 
 void csr_forward(Stream stream, const CsrRows& x, std::span<const float> w,
                  std::span<const float> b, std::span<float> y, Activation activation);
-void csr_weight_gradient(Stream stream, DenseShape shape, const CsrColumns& x,
-                         std::span<const float> dy, std::span<float> dw);
 
 }  // namespace weir::cuda

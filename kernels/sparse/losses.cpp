@@ -12,7 +12,7 @@
 #include "kernels/parts/same_bits.hpp"
 #include "kernels/parts/vectors.hpp"
 #include "kernels/sparse/row_arithmetic.hpp"
-#include "kernels/sums/sum_terms.hpp"
+#include "kernels/sums/reduce.hpp"
 
 namespace weir {
 namespace {

@@ -1,7 +1,6 @@
 #include "kernels/sums/reduce.hpp"
 
 #include "kernels/parts/check.hpp"
-#include "kernels/sums/sum_terms.hpp"
 
 namespace weir {
 

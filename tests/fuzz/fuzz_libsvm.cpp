@@ -1,5 +1,5 @@
 // libFuzzer's target: the reader of libsvm files. Whatever the bytes, and however they arrive: rows
-// that hold what sparse_rows.hpp says and that are the same once written and read again, or a
+// that hold what sparse_source.hpp says and that are the same once written and read again, or a
 // refusal of one line.
 
 #include <algorithm>

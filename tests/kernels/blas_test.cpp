@@ -84,8 +84,8 @@ TEST_F(Gemm, MultipliesForEveryTranspositionAlphaAndBeta) {
   for_each_product(
       [&](const Product& in, std::size_t offset) {
         Array<float> c(in.before, offset);
-        gemm(in.shape, Array<float>(in.a, offset).view(), Array<float>(in.b, offset).view(),
-             c.span(), in.options);
+        gemm(Precision::kFloat32, in.shape, Array<float>(in.a, offset).view(),
+             Array<float>(in.b, offset).view(), c.span(), in.options);
         expect_within(c.values(), [&](std::size_t i) { return in.at(i); });
       },
       SIZE_MAX);
@@ -138,7 +138,7 @@ TEST_F(Gemm, InFloat32HasTheBitsOfGemmAlsoAfterAnotherPrecision) {
     const Array<float> b(in.b, offset);
     Array<float> expected(in.before, offset);
     Array<float> c(in.before, offset);
-    gemm(in.shape, a.view(), b.view(), expected.span(), in.options);
+    gemm(Precision::kFloat32, in.shape, a.view(), b.view(), expected.span(), in.options);
     gemm(Precision::kTf32, in.shape, a.view(), b.view(), c.span(), in.options);
     c.assign(in.before);
     gemm(Precision::kFloat32, in.shape, a.view(), b.view(), c.span(), in.options);
@@ -154,11 +154,11 @@ TEST_F(Gemm, HasTheSameBitsEachTime) {
     const Array<std::uint16_t> half_b(words_of(b.values(), HalfKind::kBf16));
     Array<float> first(shape.m * shape.n);
     Array<float> half_first(shape.m * shape.n);
-    gemm(shape, a.view(), b.view(), first.span(), GemmOptions{});
+    gemm(Precision::kFloat32, shape, a.view(), b.view(), first.span(), GemmOptions{});
     gemm(HalfKind::kBf16, shape, half_a.view(), half_b.view(), half_first.span(), GemmOptions{});
     for (int i = 0; i < 2; ++i) {
       Array<float> again(shape.m * shape.n);
-      gemm(shape, a.view(), b.view(), again.span(), GemmOptions{});
+      gemm(Precision::kFloat32, shape, a.view(), b.view(), again.span(), GemmOptions{});
       expect_same_bits(again.values(), first.values());
       gemm(HalfKind::kBf16, shape, half_a.view(), half_b.view(), again.span(), GemmOptions{});
       expect_same_bits(again.values(), half_first.values());
@@ -244,8 +244,10 @@ TEST_F(Gemm, KeepsInfinitiesNansAndTheSmallestNumbers) {
 TEST_F(Gemm, TakesEmptyResults) {
   const Array<float> b(random(12));
   Array<float> c(0);
-  gemm(GemmShape{.m = 0, .n = 3, .k = 4}, c.view(), b.view(), c.span(), GemmOptions{});
-  gemm(GemmShape{.m = 3, .n = 0, .k = 4}, b.view(), c.view(), c.span(), GemmOptions{});
+  gemm(Precision::kFloat32, GemmShape{.m = 0, .n = 3, .k = 4}, c.view(), b.view(), c.span(),
+       GemmOptions{});
+  gemm(Precision::kFloat32, GemmShape{.m = 3, .n = 0, .k = 4}, b.view(), c.view(), c.span(),
+       GemmOptions{});
 }
 
 TEST_F(Gemm, RefusesWhatDoesNotFitAndLeavesTheResultAlone) {
@@ -273,7 +275,8 @@ TEST_F(Gemm, RefusesWhatDoesNotFitAndLeavesTheResultAlone) {
   const auto none = all.first(0);
   for (const GemmShape shape : {GemmShape{.m = large, .n = 0, .k = large}, GemmShape{.m = large},
                                 GemmShape{.n = large}, GemmShape{.k = large}}) {
-    EXPECT_THROW(gemm(shape, none, none, c.span().first(0), GemmOptions{}), UsageError);
+    EXPECT_THROW(gemm(Precision::kFloat32, shape, none, none, c.span().first(0), GemmOptions{}),
+                 UsageError);
   }
   EXPECT_TRUE(c.is_unwritten());
   EXPECT_EQ(words.values(), Words(4, 42));

@@ -27,9 +27,7 @@
 #include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/elementwise/random.hpp"
 #include "kernels/loss.hpp"
-#include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "kernels/parts/workspace_cuda.hpp"
 #include "kernels/precision/precision.hpp"
@@ -269,13 +267,10 @@ class KernelTest : public ::testing::Test {
 #endif
   WEIR_PLAIN(fill)
   WEIR_PLAIN(add)
-  WEIR_PLAIN(axpy)
   WEIR_PLAIN(scale)
   WEIR_PLAIN(fill_normal)
   WEIR_PLAIN(to_half)
-  WEIR_PLAIN(from_half)
   WEIR_PLAIN(flag_not_finite)
-  WEIR_PLAIN(scale_by)
   WEIR_PLAIN(scale_to_half)
   WEIR_SCRATCH(l2_loss)
   WEIR_PLAIN(l2_loss_gradient)
@@ -297,7 +292,6 @@ class KernelTest : public ::testing::Test {
   WEIR_PLAIN(update)
   WEIR_PLAIN(update_rows)
   WEIR_PLAIN(csr_forward)
-  WEIR_PLAIN(csr_weight_gradient)
   WEIR_SCRATCH(softmax_statistics)
   WEIR_SCRATCH(softmax_loss)
   WEIR_PLAIN(softmax_gradient)

@@ -1,11 +1,11 @@
-#include "kernels/precision/half.hpp"
-
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+
+#include "kernels/precision/precision.hpp"
 
 namespace {
 

@@ -23,7 +23,8 @@ using weir::reference::unwritten;
 TEST(HostBlas, NamesTheMatrixThatDoesNotFit) {
   std::vector<float> c(4);
   EXPECT_EQ(weir::testing::message_of<weir::UsageError>([&] {
-              weir::gemm({.m = 2, .n = 2, .k = 1}, std::vector<float>(2), std::vector<float>(3), c);
+              weir::gemm(weir::Precision::kFloat32, {.m = 2, .n = 2, .k = 1}, std::vector<float>(2),
+                         std::vector<float>(3), c);
             }),
             "gemm: b has 3 elements, expected 1 x 2");
 }
@@ -72,12 +73,13 @@ TEST_F(BlasThreads, OneGivesTheSameBitsEachTimeAndAtEachAlignment) {
   const std::vector<float> a = random_numbers(shape.m * shape.k, 1);
   const std::vector<float> b = random_numbers(shape.k * shape.n, 2);
   std::vector<float> first = unwritten(shape.m * shape.n);
-  weir::gemm(shape, a, b, first);
+  weir::gemm(weir::Precision::kFloat32, shape, a, b, first);
   for (std::size_t offset = 0; offset < 8; ++offset) {
     std::vector<float> moved(offset, 0.0F);
     moved.insert(moved.end(), a.begin(), a.end());
     std::vector<float> again = unwritten(first.size());
-    weir::gemm(shape, std::span<const float>(moved).subspan(offset), b, again);
+    weir::gemm(weir::Precision::kFloat32, shape, std::span<const float>(moved).subspan(offset), b,
+               again);
     EXPECT_EQ(again, first) << offset;
   }
 }

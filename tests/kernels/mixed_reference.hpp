@@ -2,6 +2,7 @@
 
 // Factors in a precision, and how far a product of them may be from the exact one.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -26,7 +27,9 @@ inline constexpr std::array<HalfKind, 2> kEachHalfKind{HalfKind::kBf16, HalfKind
 [[nodiscard]] inline std::vector<float> floats_of(const std::vector<std::uint16_t>& words,
                                                   HalfKind kind) {
   std::vector<float> x(words.size());
-  from_half(words, x, kind);
+  std::ranges::transform(words, x.begin(), [kind](std::uint16_t word) {
+    return kind == HalfKind::kBf16 ? float_of_bf16(word) : float_of_fp16(word);
+  });
   return x;
 }
 

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "tests/kernels/optimizer_reference.hpp"
 

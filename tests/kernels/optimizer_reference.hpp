@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "tests/kernels/sparse_reference.hpp"
 

@@ -363,14 +363,16 @@ class UpdateRows : public Update {
   }
 };
 
-/// The gradient with all its rows.
+/// X^T dy, each element added up in the order of the rows.
 std::vector<float> whole_gradient(const LayerBatch& batch) {
   const std::size_t n = batch.shape.n;
-  std::vector<float> touched(batch.x.touched.size() * n);
-  weir::csr_weight_gradient(batch.shape, batch.x.view(), batch.dy, touched);
   std::vector<float> whole(batch.shape.k * n);
   for (std::size_t t = 0; t < batch.x.touched.size(); ++t) {
-    std::copy_n(touched.data() + t * n, n, whole.data() + batch.x.touched[t] * n);
+    for (std::uint32_t e = batch.x.starts[t]; e < batch.x.starts[t + 1]; ++e) {
+      for (std::size_t j = 0; j < n; ++j) {
+        whole[batch.x.touched[t] * n + j] += batch.x.values[e] * batch.dy[batch.x.rows[e] * n + j];
+      }
+    }
   }
   return whole;
 }

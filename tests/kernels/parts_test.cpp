@@ -9,7 +9,6 @@
 
 #include "allocator/base/error.hpp"
 #include "kernels/optimizer/rules.hpp"
-#include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "kernels/parts/check.hpp"
 #include "kernels/parts/philox.hpp"

@@ -58,9 +58,7 @@ class Halves : public weir::testing::KernelTest {
   }
 };
 
-TEST_F(Halves, AreTheRoundedFloatsAndWidenedEachWordsValue) {
-  Words every(0x10000);
-  for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<std::uint16_t>(i);
+TEST_F(Halves, AreTheRoundedFloats) {
   for (const auto& [x_offset, words_offset] : kHalfOffsets) {
     for (const HalfKind kind : kEachHalfKind) {
       for (const std::size_t size : kHalfSizes) {
@@ -72,13 +70,6 @@ TEST_F(Halves, AreTheRoundedFloatsAndWidenedEachWordsValue) {
         std::ranges::transform(x, expected.begin(), [&](float v) { return word_of(v, kind); });
         EXPECT_TRUE(words.values() == expected);
       }
-      Array<float> x(every.size(), x_offset);
-      from_half(Array<std::uint16_t>(every, words_offset).view(), x.span(), kind);
-      std::vector<float> expected(every.size());
-      std::ranges::transform(every, expected.begin(), [&](std::uint16_t word) {
-        return kind == HalfKind::kBf16 ? weir::float_of_bf16(word) : weir::float_of_fp16(word);
-      });
-      expect_same_bits(x.values(), expected);
     }
   }
 }
@@ -115,22 +106,7 @@ TEST_F(LossScaling, FlagsAnInfinityOrANanAnywhereAndChangesNothingElse) {
   });
 }
 
-TEST_F(LossScaling, MultipliesByTheScaleAndOverflowsToInfinity) {
-  const Array<float> state(state_words(used_state()));
-  for_each_extent([&](Extent extent) {
-    std::vector<float> x = random(extent.size);
-    if (x.size() > 2) {
-      x[1] = std::numeric_limits<float>::max();
-      x[2] = -0x1p-149F;
-    }
-    Array<float> scaled(x, extent.offset);
-    scale_by(state.view(), scaled.span());
-    for (float& value : x) value *= 65536;
-    expect_same_bits(scaled.values(), x);
-  });
-}
-
-TEST_F(LossScaling, ScalesAndRoundsInOnePass) {
+TEST_F(LossScaling, ScalesAndRoundsInOnePassAndOverflowsToInfinity) {
   const Array<float> state(state_words(used_state()));
   for (const auto& [x_offset, words_offset] : kHalfOffsets) {
     for (const std::size_t size : kHalfSizes) {
@@ -138,6 +114,10 @@ TEST_F(LossScaling, ScalesAndRoundsInOnePass) {
       for (const HalfKind kind : kEachHalfKind) {
         std::vector<float> x = random(size);
         if (size > 5) x[5] = 0x1p-30F;  // would be nothing in fp16 without the scale
+        if (size > 2) {
+          x[1] = std::numeric_limits<float>::max();
+          x[2] = -0x1p-149F;
+        }
         Array<float> scaled(x, x_offset);
         Array<std::uint16_t> words(size, words_offset);
         scale_to_half(state.view(), scaled.span(), words.span(), kind);
@@ -156,9 +136,7 @@ TEST_F(LossScaling, AndConversionsRefuseOtherSizesAndChangeNothing) {
   Array<std::uint16_t> words(Words(2, 7));
   const auto fifteen = state.span().first(15);
   EXPECT_THROW(to_half(x.view(), words.span(), HalfKind::kBf16), UsageError);
-  EXPECT_THROW(from_half(words.view(), x.span(), HalfKind::kFp16), UsageError);
   EXPECT_THROW(flag_not_finite(x.view(), fifteen), UsageError);
-  EXPECT_THROW(scale_by(fifteen, x.span()), UsageError);
   EXPECT_THROW(scale_to_half(state.view(), x.span(), words.span(), HalfKind::kFp16), UsageError);
   expect_same_bits(x.values(), before);
   EXPECT_EQ(words.values(), Words(2, 7));

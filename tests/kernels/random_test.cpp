@@ -1,5 +1,3 @@
-#include "kernels/elementwise/random.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,8 @@
 #include <cstdint>
 #include <numbers>
 #include <vector>
+
+#include "kernels/elementwise/elementwise.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/elementwise/random.hpp"
+#include "kernels/elementwise/elementwise.hpp"
 
 namespace weir::reference {
 

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <vector>
 
-#include "kernels/precision/half.hpp"
+#include "kernels/precision/precision.hpp"
 #include "tests/standin/standin.hpp"
 
 struct cublasContext {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/elementwise/random.hpp"
+#include "kernels/elementwise/elementwise.hpp"
 
 namespace weir::testing {
 

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "trainer/checkpoint/checkpoint_format.hpp"
-#include "trainer/data/checksum.hpp"
 #include "trainer/data/input_file.hpp"
 
 namespace weir {

@@ -10,7 +10,6 @@
 #include "trainer/commands/command.hpp"
 #include "trainer/commands/flags.hpp"
 #include "trainer/dispatch/dispatch.hpp"
-#include "trainer/dispatch/dispatch_report.hpp"
 #include "trainer/run/settings.hpp"
 
 namespace weir {

@@ -1,19 +1,23 @@
 // weir-train wide: trains a network with sparse inputs and many outputs.
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
 #include "allocator/base/error.hpp"
+#include "scheduler/device/device_kind.hpp"
 #include "tools/program/settings_lines.hpp"
 #include "tools/program/standard_streams.hpp"
 #include "tools/program/table.hpp"
-#include "trainer/checkpoint/checkpoint_lock.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/commands/flags.hpp"
-#include "trainer/commands/wide_processes.hpp"
+#include "trainer/ranks/launch.hpp"
+#include "trainer/ranks/open.hpp"
 #include "trainer/report/wide_report.hpp"
 #include "trainer/run/recording.hpp"
 #include "trainer/sparse/sparse_set.hpp"
@@ -22,6 +26,100 @@
 
 namespace weir {
 namespace {
+
+// ---- This process as one of the ranks.
+
+/// Returns the device of a rank: a GPU without a number becomes that of its place on its machine.
+/// Throws UsageError if there is no such GPU.
+Setting<std::string> device_of_rank(Setting<std::string> chosen, const Launch& launch) {
+  if (launch.launcher == Launcher::kNone || chosen.value != "cuda") return chosen;
+  return choose_device(
+      {"cuda:" + std::to_string(launch.local_rank), chosen.source + ", local rank"});
+}
+
+/// Leaves out the files that rank 0 alone writes. A file whose name has %r or %p is each process's
+/// own, and stays.
+void be_quiet(WideSettings& settings) {
+  const auto is_own = [](const std::string& file) {
+    return file.find("%p") != std::string::npos || file.find("%r") != std::string::npos;
+  };
+  for (std::string* file : {&settings.train.timeline.file.value, &settings.train.pool.log.value}) {
+    if (!is_own(*file)) file->clear();
+  }
+}
+
+/// Meets the other ranks only to say that this one cannot begin, so that all end at once. Throws
+/// UsageError on rank 0, and returns the exit code on the others.
+int refuse_together(const Launch& launch, const std::string& refusal) {
+  // Nobody uses the device, and torchrun's ranks may only meet for a GPU.
+  const DeviceId gpu{.kind = DeviceKind::kCuda, .ordinal = launch.local_rank};
+  bool met = false;
+  RanksOptions options;
+  options.before_device = [&](Communicator& ranks) {
+    met = true;
+    require_none_refused(ranks, refusal);
+  };
+  try {
+    (void)open_communicator(launch, gpu, options);
+  } catch (const std::exception&) {
+    if (!met) throw UsageError(refusal);  // there are no others, as it seems
+    if (launch.rank == 0) throw;
+  }
+  return 2;  // rank 0 says why
+}
+
+/// The ranks, from their meeting to their end.
+class WideProcesses {
+ public:
+  /// Meets the other ranks, and compares the fields. An interrupt ends all ranks from now on: one
+  /// that stopped alone would leave the others waiting; a rank that has no others stops as a
+  /// process alone. Throws as open_communicator does, and on rank 0 UsageError for a difference.
+  WideProcesses(const WideSettings& settings, const Launch& launch, std::vector<AgreedField> fields,
+                const std::stop_token& stop)
+      : speaks_(launch.rank == 0) {
+    const DeviceId device = parse_device_id(settings.train.device.value);
+    fields.push_back({"the kind of --device", std::string(kind_of(device).name)});
+    RanksOptions options;
+    options.before_device = [&fields](Communicator& ranks) {
+      require_none_refused(ranks, "");
+      agree(ranks, std::move(fields));
+    };
+    try {
+      ranks_ = open_communicator(launch, device, options);
+    } catch (const UsageError&) {
+      if (speaks_) throw;
+      return;
+    }
+    if (ranks_->size() == 1) {
+      stop_ = stop;
+    } else {
+      on_stop_.emplace(stop, [this] { ranks_->abort("was interrupted"); });
+    }
+  }
+
+  /// False on other ranks than 0 if there is a difference. Then nothing more may be called.
+  [[nodiscard]] bool agreed() const noexcept { return ranks_ != nullptr; }
+  /// Whether this rank prints and writes.
+  [[nodiscard]] bool speaks() const noexcept { return speaks_; }
+  [[nodiscard]] WideHooks hooks() const { return {.stop = stop_, .ranks = ranks_.get()}; }
+  /// Waits for the other ranks. Call it after a run; one that did not finish ends all ranks.
+  void finish(const TrainResult& result) {
+    if (result.outcome != Outcome::kFinished && ranks_->size() > 1) {
+      std::fprintf(stderr, "weir-train: %s\n", result.report.c_str());
+      ranks_->abort("ran " + describe_outcome(result));
+    }
+    on_stop_.reset();
+    ranks_->finish();
+  }
+
+ private:
+  const bool speaks_;
+  std::unique_ptr<Communicator> ranks_;  ///< null without agreement
+  std::stop_token stop_;                 ///< of a rank that has no others
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+};
+
+// ---- The command.
 
 using WideFlags = Flags<WideSettings>;
 

@@ -8,7 +8,7 @@
 namespace weir {
 namespace {
 
-/// First Philox stream for shuffling; random.hpp's are far below.
+/// First Philox stream for shuffling; fill_normal's are far below.
 constexpr std::uint32_t kShuffleStreamHigh = 0x80000000U;
 
 /// Draws uniformly below `limit`: redraws the words that a remainder would favour.

@@ -3,6 +3,8 @@
 // A binary file whose header is checked before the rest is read, and the common format of its error
 // messages.
 
+#include <zlib.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -69,5 +71,19 @@ void append_little_endian(std::string& text, std::uint32_t value);
 [[noreturn]] void refuse_contents(std::string_view option, std::string_view path,
                                   std::size_t offset, std::string_view expected,
                                   std::string_view found);
+
+/// The CRC-32 of gzip and PNG over bytes that come in pieces. zlib's, since a table of bytes would
+/// take longer than the disk.
+class Checksum {
+ public:
+  void add(std::span<const std::byte> bytes) noexcept {
+    value_ = static_cast<std::uint32_t>(
+        crc32_z(value_, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  }
+  [[nodiscard]] std::uint32_t value() const noexcept { return value_; }
+
+ private:
+  std::uint32_t value_ = 0;
+};
 
 }  // namespace weir

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/elementwise/random.hpp"
+#include "kernels/elementwise/elementwise.hpp"
 
 namespace weir {
 

@@ -14,7 +14,7 @@
 #include "tools/program/table.hpp"
 #include "trainer/compare/compare.hpp"
 #include "trainer/report/report.hpp"
-#include "trainer/run/device_choice.hpp"
+#include "trainer/run/settings.hpp"
 
 namespace weir {
 namespace {

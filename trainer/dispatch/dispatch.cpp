@@ -177,11 +177,11 @@ Product::Product(const std::string& device, std::uint64_t rows, std::stop_token 
 }
 
 void Product::issue() {
-  scheduler_.submit("dot", {.reads = {a_}, .writes = {b_}},
-                    [this](Stream&, Inputs in, Outputs out) {
-                      if (stop_.stop_requested()) return;
-                      gemm({.m = rows_, .n = rows_, .k = rows_}, in[0], in[0], out[0]);
-                    });
+  scheduler_.submit(
+      "dot", {.reads = {a_}, .writes = {b_}}, [this](Stream&, Inputs in, Outputs out) {
+        if (stop_.stop_requested()) return;
+        gemm(Precision::kFloat32, {.m = rows_, .n = rows_, .k = rows_}, in[0], in[0], out[0]);
+      });
 }
 
 Product::Times Product::run(int calls) {

@@ -1,5 +1,3 @@
-#include "trainer/dispatch/dispatch_report.hpp"
-
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -8,6 +6,7 @@
 #include "tools/program/median.hpp"
 #include "tools/program/numbers.hpp"
 #include "tools/program/report_table.hpp"
+#include "trainer/dispatch/dispatch.hpp"
 
 namespace weir {
 namespace {

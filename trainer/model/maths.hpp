@@ -20,7 +20,6 @@
 #include "allocator/base/bytes.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/loss.hpp"
-#include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "kernels/precision/precision.hpp"
 #include "kernels/sparse/csr.hpp"

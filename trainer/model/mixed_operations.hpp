@@ -14,7 +14,7 @@ namespace weir {
 /// A matrix that is multiplied, and its copy in 16 bits if the precision has them.
 struct Factor {
   Tensor values;
-  Tensor words;  ///< see half_words; empty for factors of 32 bits
+  Tensor words{};  ///< see half_words; empty for factors of 32 bits
 };
 
 class MixedOperations {

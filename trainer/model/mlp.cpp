@@ -40,8 +40,8 @@ Mlp::Mlp(Operations& operations, std::span<const std::size_t> widths,
 }
 
 Tensor Mlp::dense(std::size_t l, const Tensor& x) {
-  return operations_.dense(x, weights(l), bias(l),
-                           has_relu(l) ? Activation::kRelu : Activation::kNone);
+  return products_.dense({x}, {weights(l)}, bias(l),
+                         has_relu(l) ? Activation::kRelu : Activation::kNone);
 }
 
 Mlp::Tape Mlp::forward(const Tensor& x) {
@@ -65,8 +65,8 @@ void Mlp::backward(Tape tape, Tensor gradient) {
       operations_.bias_gradient(gradient, gradients_[2 * l + 1]);
     }
     tape.pop_back();  // the layer's output: its mask is applied, so nothing needs it
-    operations_.weight_gradient(tape.back(), gradient, gradients_[2 * l]);
-    if (l != 0) gradient = operations_.input_gradient(gradient, weights(l));
+    products_.weight_gradient({tape.back()}, {gradient}, gradients_[2 * l]);
+    if (l != 0) gradient = products_.input_gradient({gradient}, {weights(l)});
   }
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scheduler/tensor.hpp"
+#include "trainer/model/mixed_operations.hpp"
 #include "trainer/model/operations.hpp"
 
 namespace weir {
@@ -59,6 +60,7 @@ class Mlp {
   [[nodiscard]] const Tensor& bias(std::size_t l) const { return parameters_[2 * l + 1]; }
 
   Operations& operations_;
+  MixedOperations products_{operations_, Precision::kFloat32};
   std::vector<Tensor> parameters_;
   std::vector<Tensor> gradients_;   ///< in the order of the parameters
   std::vector<Tensor> velocities_;  ///< likewise; created by make_velocities

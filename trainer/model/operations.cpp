@@ -7,10 +7,8 @@ LogitShape logit_shape(const Tensor& logits) {
   return {.rows = logits.shape()[0], .classes = logits.shape()[1]};
 }
 
-/// Returns the shape of a layer whose output, or the gradient there, is y.
-DenseShape dense_shape(const Tensor& y, std::size_t inputs) {
-  return {.m = y.shape()[0], .k = inputs, .n = y.shape()[1]};
-}
+/// Returns the shape of a layer whose output, or the gradient there, is y, without its inputs.
+DenseShape dense_shape(const Tensor& y) { return {.m = y.shape()[0], .k = 0, .n = y.shape()[1]}; }
 
 }  // namespace
 
@@ -53,35 +51,17 @@ void Operations::accumulate(const Tensor& total, const Tensor& value) {
          [](Maths& m, Stream& s, Inputs in, Outputs out) { m.add(s, in[0], out[0]); });
 }
 
-Tensor Operations::dense(const Tensor& x, const Tensor& w, const Tensor& b, Activation activation) {
-  const DenseShape shape{.m = x.shape()[0], .k = w.shape()[0], .n = w.shape()[1]};
-  Tensor y = empty({shape.m, shape.n}, "activations");
-  submit_scratch("dense", {.reads = {x, w, b}, .writes = {y}},
-                 [shape, activation](Maths& m, Stream& s, Inputs in, Outputs out, Scratch scratch) {
-                   m.dense_forward(s, shape, in[0], in[1], in[2], out[0], activation, scratch);
-                 });
-  return y;
-}
-
 void Operations::bias_activation(const Tensor& b, const Tensor& y, Activation activation) {
   submit("bias and activation", {.reads = {b, y}, .writes = {y}},
-         [shape = dense_shape(y, 0), activation](Maths& m, Stream& s, Inputs in, Outputs out) {
+         [shape = dense_shape(y), activation](Maths& m, Stream& s, Inputs in, Outputs out) {
            m.bias_activation(s, shape, in[0], out[0], activation);
          });
-}
-
-void Operations::weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& dw) {
-  submit_scratch("weight gradient", {.reads = {x, dy}, .writes = {dw}},
-                 [shape = dense_shape(dy, x.shape()[1])](Maths& m, Stream& s, Inputs in,
-                                                         Outputs out, Scratch scratch) {
-                   m.dense_weight_gradient(s, shape, in[0], in[1], out[0], scratch);
-                 });
 }
 
 void Operations::bias_gradient(const Tensor& dy, const Tensor& db) {
   submit_scratch(
       "bias gradient", {.reads = {dy}, .writes = {db}},
-      [shape = dense_shape(dy, 0)](Maths& m, Stream& s, Inputs in, Outputs out, Scratch scratch) {
+      [shape = dense_shape(dy)](Maths& m, Stream& s, Inputs in, Outputs out, Scratch scratch) {
         m.dense_bias_gradient(s, shape, in[0], out[0], scratch);
       });
 }
@@ -89,19 +69,9 @@ void Operations::bias_gradient(const Tensor& dy, const Tensor& db) {
 void Operations::relu_and_bias_gradient(const Tensor& y, const Tensor& dy, const Tensor& db) {
   submit_scratch(
       "relu and bias gradient", {.reads = {y, dy}, .writes = {dy, db}},
-      [shape = dense_shape(dy, 0)](Maths& m, Stream& s, Inputs in, Outputs out, Scratch scratch) {
+      [shape = dense_shape(dy)](Maths& m, Stream& s, Inputs in, Outputs out, Scratch scratch) {
         m.relu_and_bias_gradient(s, shape, in[0], out[0], out[1], scratch);
       });
-}
-
-Tensor Operations::input_gradient(const Tensor& dy, const Tensor& w) {
-  const DenseShape shape = dense_shape(dy, w.shape()[0]);
-  Tensor dx = empty({shape.m, shape.k}, "activation gradients");
-  submit_scratch("input gradient", {.reads = {dy, w}, .writes = {dx}},
-                 [shape](Maths& m, Stream& s, Inputs in, Outputs out, Scratch scratch) {
-                   m.dense_input_gradient(s, shape, in[0], in[1], out[0], scratch);
-                 });
-  return dx;
 }
 
 Tensor Operations::l2_loss(const Tensor& prediction, const Tensor& targets) {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "kernels/optimizer/options.hpp"
-#include "kernels/optimizer/step.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "scheduler/tensor.hpp"
 #include "trainer/model/operations.hpp"

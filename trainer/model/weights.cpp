@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "allocator/base/error.hpp"
-#include "trainer/data/checksum.hpp"
 #include "trainer/data/input_file.hpp"
 
 namespace weir {

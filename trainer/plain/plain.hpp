@@ -6,12 +6,20 @@
 
 #include <string>
 
+#include "scheduler/device/device_kind.hpp"
 #include "trainer/run/train.hpp"
 
 namespace weir {
 
 /// Returns one line that says why this job has no such run; empty if it has one.
-[[nodiscard]] std::string why_no_plain_run(const TrainSettings& settings);
+[[nodiscard]] inline std::string why_no_plain_run(const TrainSettings& settings) {
+  if (parse_device_id(settings.device.value).kind != DeviceKind::kCuda) return "it needs a GPU";
+  if (settings.data != nullptr) return "it does not read a data set";
+  if (settings.inputs.value == InputKind::kHost) {
+    return "its inputs are drawn or made beforehand, not on the way";
+  }
+  return "";
+}
 
 /// Trains on the same batches to the same bits as `train`. The device has as many input places as
 /// the ring has batches, at least two, and the host waits for a free place, which bounds its

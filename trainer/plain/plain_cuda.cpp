@@ -11,7 +11,6 @@
 #include "kernels/blas/blas.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/elementwise/random.hpp"
 #include "kernels/loss.hpp"
 #include "kernels/optimizer/update.hpp"
 #include "kernels/parts/workspace_cuda.hpp"

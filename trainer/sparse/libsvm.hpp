@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "kernels/sparse/packed.hpp"
-#include "trainer/sparse/sparse_rows.hpp"
+#include "trainer/sparse/sparse_source.hpp"
 
 namespace weir {
 

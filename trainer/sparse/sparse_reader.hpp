@@ -18,7 +18,6 @@
 #include "allocator/memory/upstream.hpp"
 #include "kernels/sparse/packed.hpp"
 #include "trainer/data/staging.hpp"
-#include "trainer/sparse/sparse_rows.hpp"
 #include "trainer/sparse/sparse_source.hpp"
 
 namespace weir {

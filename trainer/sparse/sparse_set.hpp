@@ -8,7 +8,6 @@
 #include <string>
 
 #include "kernels/sparse/packed.hpp"
-#include "trainer/sparse/sparse_rows.hpp"
 #include "trainer/sparse/sparse_source.hpp"
 
 namespace weir {

@@ -13,7 +13,7 @@
 
 #include "scheduler/kernel.hpp"
 #include "scheduler/scheduler.hpp"
-#include "trainer/model/submitter.hpp"
+#include "trainer/model/operations.hpp"
 #include "trainer/static/batch_graphs.hpp"
 
 namespace weir {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "scheduler/tensor.hpp"
-#include "trainer/model/submitter.hpp"
+#include "trainer/model/operations.hpp"
 #include "trainer/static/batch_graphs.hpp"
 #include "trainer/static/batch_plan.hpp"
 

@@ -12,7 +12,7 @@
 #include "allocator/base/setting.hpp"
 #include "trainer/checkpoint/checkpoint_format.hpp"
 #include "trainer/checkpoint/checkpoint_reader.hpp"
-#include "trainer/data/checksum.hpp"
+#include "trainer/data/input_file.hpp"
 
 namespace weir {
 namespace {

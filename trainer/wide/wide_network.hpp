@@ -74,7 +74,7 @@ struct WideOptions {
   SparseLoss loss = SparseLoss::kSoftmax;
   OptimizerOptions optimizer{};
   UpdatedRows rows = UpdatedRows::kAll;
-  /// Of the dense layers' products. In kFp16 the loss is scaled, see kernels/optimizer/step.hpp.
+  /// Of the dense layers' products. In kFp16 the loss is scaled, see kernels/optimizer/update.hpp.
   Precision precision = Precision::kFloat32;
   WideRanks ranks{};
   std::uint64_t batch_rows = 0;  ///< of a whole batch; for ranks that share its rows

@@ -97,7 +97,7 @@ class Work {
     kernels(
         "fill", lengths_.arrays, [this] { cuda::fill(stream(), x_, 1.0F); }, false);
     kernels("scale", lengths_.arrays, [this] { cuda::scale(stream(), -1.0F, x_); });
-    kernels("axpy", lengths_.arrays, [this] { cuda::axpy(stream(), 0.5F, x_, y_); });
+    kernels("add", lengths_.arrays, [this] { cuda::add(stream(), x_, y_); });
     const Owned<cudaGraphExec_t> graph = capture(stream(), [this] {
       for (std::uint64_t i = 0; i < lengths_.nodes; ++i) spin(stream(), lengths_.shorter);
     });

@@ -34,8 +34,8 @@ TEST_F(LaunchesOnStandIn, AProductUsesTheWorkspaceItIsGivenEachTime) {
   weir::cuda::CublasHandle blas;
   weir_standin_clear_counters();
   for (int i = 0; i < 2; ++i) {
-    weir::cuda::gemm(blas, stream(), {.m = 2, .n = 2, .k = 3}, a.view(), b.view(), c.span(), {},
-                     workspace());
+    weir::cuda::gemm(blas, stream(), weir::Precision::kFloat32, {.m = 2, .n = 2, .k = 3}, a.view(),
+                     b.view(), c.span(), {}, workspace());
   }
   EXPECT_EQ(weir_standin_calls("cublasSgemm"), 2U);
   EXPECT_EQ(weir_standin_calls("cublasOwnWorkspace"), 0U);

@@ -106,7 +106,6 @@ std::vector<Operation> StreamsWhileHeld::operations(std::span<const float> x,
   return {
       {"fill", [=] { gpu::fill(s, out, 7); }},
       {"add", [=] { gpu::add(s, x, out); }},
-      {"axpy", [=] { gpu::axpy(s, 2, x, out); }},
       {"scale", [=] { gpu::scale(s, 2, out); }},
       {"sum", [=] { gpu::sum(s, x, first, scratch); }, true},
       {"squared_distance", [=] { gpu::squared_distance(s, x, x, first, scratch); }, true},
@@ -144,7 +143,8 @@ std::vector<Operation> StreamsWhileHeld::operations(std::span<const float> x,
        true},
       {"gemm",
        [=, &blas] {
-         weir::cuda::gemm(blas, s, {.m = kSide, .n = kSide, .k = kSide}, x, x, out, {}, scratch);
+         weir::cuda::gemm(blas, s, weir::Precision::kFloat32, {.m = kSide, .n = kSide, .k = kSide},
+                          x, x, out, {}, scratch);
        },
        true},
       {"softmax_statistics",
@@ -162,8 +162,8 @@ std::vector<Operation> StreamsWhileHeld::operations(std::span<const float> x,
       {"merge_hits", [=] { gpu::merge_hits(s, x, kSide, first, scratch); }, true},
       {"gemm of sums of nothing",
        [=, &blas] {
-         weir::cuda::gemm(blas, s, {.m = kSide, .n = kSide, .k = 0}, {}, {}, out, {.beta = 2},
-                          scratch);
+         weir::cuda::gemm(blas, s, weir::Precision::kFloat32, {.m = kSide, .n = kSide, .k = 0}, {},
+                          {}, out, {.beta = 2}, scratch);
        },
        true},
   };
@@ -281,7 +281,6 @@ TEST_F(OnlyOnDevices, StatesThatAreNotAlignedAndSumsOfNoOneElementAreRefused) {
   Array<float> out(8);
   const auto state = crooked.span();
   EXPECT_THROW(flag_not_finite(out.view(), state), UsageError);
-  EXPECT_THROW(scale_by(state, out.span()), UsageError);
   EXPECT_THROW(begin_step(state, 0.9, 0.999), UsageError);
   EXPECT_THROW(end_step(state, weir::LossScaling{}), UsageError);
   const weir::OptimizerOptions sgd{.optimizer = weir::Optimizer::kSgd};

@@ -12,7 +12,7 @@
 #include "allocator/base/error.hpp"
 #include "checkpoint_samples.hpp"
 #include "support/message_of.hpp"
-#include "trainer/data/checksum.hpp"
+#include "trainer/data/input_file.hpp"
 #include "trainer/expect_parts.hpp"
 #include "trainer/temporary_directory.hpp"
 

@@ -15,7 +15,7 @@
 #include "support/forked.hpp"
 #include "support/message_of.hpp"
 #include "support/random_seed.hpp"
-#include "trainer/checkpoint/checkpoint_lock.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {

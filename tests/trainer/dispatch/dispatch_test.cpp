@@ -6,8 +6,6 @@
 
 #include "support/table_checks.hpp"
 #include "tools/program/json_text.hpp"
-#include "trainer/dispatch/dispatch_model.hpp"
-#include "trainer/dispatch/dispatch_report.hpp"
 #include "trainer/expect_parts.hpp"
 
 namespace weir::testing {

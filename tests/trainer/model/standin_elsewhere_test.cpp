@@ -45,15 +45,16 @@ class StandinElsewhere : public ::testing::Test {
   RunResources cpu{settings_on("cpu")};
   RunResources gpu{settings_on("cuda")};
   Operations& ops = gpu.operations();
+  MixedOperations products{ops, Precision::kFloat32};
   const Tensor x = matrix(gpu, "x");
   const Tensor w = matrix(cpu, "w1");
   const Tensor b = row(gpu, "b1");
 };
 
 TEST_F(StandinElsewhere, DenseLayersLossesAndSteps) {
-  refuses("dense: its input 2 'w1' of shape 4x4", [&] { (void)ops.dense(x, w, b, {}); });
-  refuses("dense: its input 1 'w1'", [&] { (void)ops.dense(w, x, b, {}); });
-  refuses("weight gradient: its output 1", [&] { ops.weight_gradient(x, x, w); });
+  refuses("dense: its input 2 'w1' of shape 4x4", [&] { (void)products.dense({x}, {w}, b, {}); });
+  refuses("dense: its input 1 'w1'", [&] { (void)products.dense({w}, {x}, b, {}); });
+  refuses("weight gradient: its output 1", [&] { products.weight_gradient({x}, {x}, w); });
   refuses("loss: its input 1", [&] { (void)ops.softmax_loss(w, b); });
   refuses("step: its input 2", [&] { ops.step(w, x, 0.1F); });
   refuses("fill: its output 1", [&] { ops.fill(w, 0); });
@@ -98,7 +99,7 @@ TEST_F(StandinElsewhere, Optimizers) {
 TEST_F(StandinElsewhere, OperationsThatAreCollectedAreRefusedOneByOne) {
   StaticBatch collected(ops.submitter());
   refuses("dense: its input 2 'w1'",
-          [&] { collected.run("batch", [&] { (void)ops.dense(x, w, b, {}); }); });
+          [&] { collected.run("batch", [&] { (void)products.dense({x}, {w}, b, {}); }); });
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "trainer/ranks/buckets.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include "support/environment.hpp"
 #include "support/gate.hpp"
 #include "support/message_of.hpp"
+#include "trainer/wide/wide_ranks.hpp"
 
 namespace weir::testing {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/scheduler.hpp"
-#include "trainer/ranks/buckets.hpp"
 #include "trainer/ranks/open.hpp"
+#include "trainer/wide/wide_ranks.hpp"
 
 namespace weir {
 namespace {

@@ -1,8 +1,6 @@
 // The device that a name selects. A GPU's answer is unknown here: only that it is of one kind or
 // the other.
 
-#include "trainer/run/device_choice.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "scheduler/device/cuda.hpp"
 #include "support/message_of.hpp"
 #include "support/print.hpp"
+#include "trainer/run/settings.hpp"
 
 namespace weir::testing {
 namespace {
