@@ -59,9 +59,8 @@ class Memory {
     note_peak();
     return true;
   }
-  /// Undoes `take` or `take_work`: nothing has used the memory.
+  /// Undoes `take`: nothing has used the memory.
   void drop(Bytes bytes) noexcept { allocated_ -= bytes; }
-  void drop_work(Bytes bytes) noexcept { work_ -= bytes; }
 
   /// The host frees what batch `sequence` has used; the device has not computed it yet.
   void free_behind(std::uint64_t sequence, Bytes inputs, Bytes work) {

@@ -1,6 +1,6 @@
-#include "tools/gpu_check/facts/facts_bytes.hpp"
-
 #include <gtest/gtest.h>
+
+#include "tools/gpu_check/facts/facts.hpp"
 
 namespace weir::gpu_check {
 namespace {

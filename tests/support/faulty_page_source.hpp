@@ -168,11 +168,9 @@ class FaultyPageSource final : public PageSource {
     for (const std::uintptr_t other : others) visit(other);
   }
 
-  /// Pages that exist, pages that are mapped, bytes of addresses: now, and the peak.
+  /// Pages that exist, pages that are mapped, bytes of addresses; of these also the peak.
   [[nodiscard]] std::uint64_t created() const { return created_.now(); }
-  [[nodiscard]] std::uint64_t peak_created() const { return created_.peak(); }
   [[nodiscard]] std::uint64_t mapped() const { return mapped_.now(); }
-  [[nodiscard]] std::uint64_t peak_mapped() const { return mapped_.peak(); }
   [[nodiscard]] Bytes reserved() const { return {reserved_.now()}; }
   [[nodiscard]] Bytes peak_reserved() const { return {reserved_.peak()}; }
 

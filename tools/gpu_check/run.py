@@ -105,7 +105,7 @@ class Call:
             return None, f"{program}: {error.strerror}"
         said = text_of(log).splitlines()
         if late:
-            return None, f"{program} info took too long: stopped after {round(seconds)} s"
+            return None, f"{program} info took too long: stopped after {max(0, round(seconds))} s"
         if code != 0:
             return None, (said or [f"{program} info failed and does not say why"])[0].replace("weir-gpu info: ", "", 1)
         print("\n".join(said), file=sys.stderr)

@@ -83,17 +83,4 @@ struct DataSplit {
   return sizeof(float) * floats * static_cast<std::uint64_t>(ranks - 1);
 }
 
-/// Rank 0 sends all.
-[[nodiscard]] constexpr std::uint64_t broadcast_bytes(std::uint64_t bytes, int rank,
-                                                      int ranks) noexcept {
-  return rank == 0 ? bytes * static_cast<std::uint64_t>(ranks - 1) : 0;
-}
-
-/// Ranks send to rank 0, which sends everything to each.
-[[nodiscard]] constexpr std::uint64_t gather_all_bytes(std::uint64_t bytes, int rank,
-                                                       int ranks) noexcept {
-  const auto count = static_cast<std::uint64_t>(ranks);
-  return rank == 0 ? bytes * count * (count - 1) : bytes;
-}
-
 }  // namespace weir

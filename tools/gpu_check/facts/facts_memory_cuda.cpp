@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "tools/gpu_check/facts/facts_bytes.hpp"
+#include "tools/gpu_check/facts/facts.hpp"
 #include "tools/gpu_check/facts/facts_driver_cuda.hpp"
 
 namespace weir::gpu_check {

@@ -105,12 +105,11 @@ class Index {
   [[nodiscard]] std::span<const StreamInfo> streams() const noexcept { return streams_; }
   /// The span from the first record to the last end.
   [[nodiscard]] Span span() const noexcept { return span_; }
-  /// The recorded times: one span for each kStart, disjoint and in order; the whole span if there
-  /// is no kStart. Ends at kHorizon, so that sums over streams do not overflow.
-  [[nodiscard]] std::span<const Span> windows() const noexcept { return windows_; }
-  /// Returns those of `windows()` that overlap `span`.
+  /// Returns the recorded times that overlap `span`: one for each kStart, disjoint and in order;
+  /// the whole span if there is no kStart. Ends at kHorizon, so that sums over streams do not
+  /// overflow.
   [[nodiscard]] std::span<const Span> windows_in(Span span) const;
-  /// Returns the time of `span` that is in `windows()`.
+  /// Returns how much of `span` was recorded.
   [[nodiscard]] std::uint64_t recorded(Span span) const;
   /// Returns a batch's kind as an index into the process's names; 0: unknown.
   [[nodiscard]] std::uint32_t kind_of_batch(std::uint32_t batch) const;
