@@ -2,6 +2,7 @@
 //
 //   print NAME     NAME=value of a variable on standard output, or `NAME is not set`
 //   say TEXT       TEXT on standard output
+//   process        its process number on standard output
 //   summary        the output of libweir.so at the end of a program that used CUDA: that of process
 //                  4242 in the file FAKE_SUMMARY
 //   cut            the same, ended in the middle
@@ -83,6 +84,10 @@ int run(int argc, char** argv) {
     const char* const next = i + 1 < argc ? argv[i + 1] : "";
     if (word == "summary" || word == "cut") {
       write_summary(word == "summary");
+      continue;
+    }
+    if (word == "process") {
+      std::printf("%d\n", static_cast<int>(getpid()));
       continue;
     }
     if (word == "catch") {

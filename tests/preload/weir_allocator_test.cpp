@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -16,7 +17,41 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+/// What a framework reads.
+constexpr std::array<const char*, 5> kOfFrameworks{
+    "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "XLA_PYTHON_CLIENT_ALLOCATOR",
+    "XLA_PYTHON_CLIENT_PREALLOCATE", "TF_GPU_ALLOCATOR"};
+
+/// A program that prints them all.
+Words print_them(Words flags) {
+  Words words;
+  for (const char* name : kOfFrameworks) words.insert(words.end(), {"print", name});
+  return run_words(std::move(flags), words);
+}
+
 constexpr const char* kWithoutCuda = "/bin/true";
+
+TEST(WeirAllocator, StreamOrderIsByTheFlagOrByTheVariable) {
+  const std::string all =
+      "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync\nPYTORCH_ALLOC_CONF=backend:"
+      "cudaMallocAsync\n"
+      "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async\nXLA_PYTHON_CLIENT_PREALLOCATE=false\n"
+      "TF_GPU_ALLOCATOR=cuda_malloc_async\n";
+  EXPECT_EQ(run_weir(print_them({"--allocator", "async"})).out, all);
+  EXPECT_EQ(run_weir(print_them({}), {{"WEIR_ALLOCATOR", "async"}}).out, all);
+}
+
+TEST(WeirAllocator, TheLineNamesThePlugsThatLieBesideTheLibrary) {
+  const TemporaryDirectory folder;
+  std::filesystem::copy_file(FAKE_LIBRARY, folder.file("libweir.so"));
+  write_file(folder.file("libweir_torch_2.15.so"), "");
+  write_file(folder.file("libweir_torch_2.9.so"), "");
+  const Words flags{"--library", folder.file("libweir.so")};
+  EXPECT_THAT(run_weir(run_words(flags, {}, kWithoutCuda)).err,
+              StartsWith("weir: allocator: PyTorch 2.9 and 2.15 take each tensor from Weir"));
+  EXPECT_THAT(run_weir({"info"}, {{"WEIR_LIBRARY", folder.file("libweir.so")}}).out,
+              HasSubstr("\nallocator: PyTorch 2.9 and 2.15 take each tensor from Weir"));
+}
 
 TEST(WeirAllocator, OneLineAtTheStartAlwaysSaysWhichIsInForce) {
   for (const char* level : {"error", "warn", "debug"}) {

@@ -167,6 +167,21 @@ TEST(WeirRun, WritesTheSummaryAsJsonOverAnOldFile) {
   EXPECT_EQ(directory.entries(), 1U);
 }
 
+TEST(WeirRun, SeveralProcessesAreAnArrayWithTheProgramFirst) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("summary.json");
+  const Finished weir =
+      run_weir(run_words({"--json", json}, {"children", "2", "summary", "process"}));
+  const Json all = Json::parse(read_file(json));
+  ASSERT_EQ(all.size(), 3U) << weir.err;
+  EXPECT_EQ(std::to_string(all[0].at("process").get<int>()) + "\n", weir.out);
+  std::size_t tables = 0;
+  for (std::size_t at = 0; (at = weir.err.find("weir: process", at)) != std::string::npos; ++at) {
+    ++tables;
+  }
+  EXPECT_EQ(tables, 3U);
+}
+
 TEST(WeirRun, OneFileForEachProcessWhereTheNameHasItsNumber) {
   const TemporaryDirectory directory;
   const Finished weir =
@@ -184,6 +199,14 @@ TEST(WeirRun, TheVariableForTheSummaryIsTheFlagsOtherName) {
   const std::string json = directory.file("summary.json");
   (void)run_weir(run_words({}, {"summary"}), {{"WEIR_SUMMARY", json}});
   EXPECT_TRUE(Json::accept(read_file(json)));
+}
+
+TEST(WeirRun, WithoutASummaryTheFileIsAnEmptyArrayAndNoOldOne) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("summary.json");
+  write_file(json, "old");
+  (void)run_weir(run_words({"--json", json}, {}));
+  EXPECT_EQ(read_file(json), "[]\n");
 }
 
 TEST(WeirRun, AFileThatFailsAtTheEndIsSaidAndDoesNotHideTheProgramsExitCode) {
@@ -215,6 +238,14 @@ TEST(WeirRun, ASignalFromAProcessReachesTheProgramOnce) {
             "ready\ngot SIGHUP\ngot SIGINT\ngot SIGQUIT\ngot SIGUSR1\ngot SIGUSR2\ngot SIGCONT\n"
             "got SIGTERM\n" +
                 std::string(kNoCuda));
+}
+
+TEST(WeirRun, ASignalThatTheProgramDiesOfEndsBoth) {
+  ChildProcess weir(run_words({}, {"-c", "echo ready >&2; exec sleep 90"}, "/bin/sh"),
+                    {.environment = with_library({})});
+  weir.await_error_text("ready");
+  weir.send(SIGTERM);
+  EXPECT_EQ(weir.wait().signal, SIGTERM);
 }
 
 }  // namespace

@@ -108,6 +108,12 @@ TEST_F(WeirReplay, SettingsComeFromFlagsAndVariables) {
   EXPECT_EQ(directory_.entries(), 1U) << "a replay is no run to be logged";
 }
 
+TEST_F(WeirReplay, RealMemoryCanBeUnderIt) {
+  const Finished weir = replay({trace_, "--upstream", "host", "--capacity", "64MiB"});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_THAT(weir.out, StartsWith("upstream host of 64 MiB"));
+}
+
 TEST_F(WeirReplay, DrawsAPictureOfEachTrace) {
   const std::string picture = directory_.file("picture.svg");
   const Finished weir =
@@ -130,12 +136,22 @@ TEST_F(WeirReplay, BreaksDownWhatWasReservedWhereItIsAskedTo) {
     return weir.out;
   };
   // 3 MiB are live on two pages after the second operation.
+  const std::string caption = "\n\nwhere the reserved memory was at its peak, in MiB";
   const std::string table =
-      "\n\nwhere the reserved memory was at its peak, in MiB, on pages of 2 MiB\n\n"
+      caption +
+      ", on pages of 2 MiB\n\n"
       "trace +pool +reserved +requested +rounding +page ends +holes +whole pages\n"
       "trace +paged +4 +3 +0 +1 +0 +0\n"
       "trace +unpooled +3 +3 +0 +0 +0 +0\n"
       "  trace: its file; pool: [^.]*\\.\n";
+  EXPECT_THAT(
+      breakdown_of({trace_, "--wide"}),
+      ::testing::ContainsRegex(
+          caption +
+          " / in pages of 2 MiB\n\n"
+          "trace +pool +operation +reserved +requested +rounding +page ends +holes +whole pages\n"
+          "trace +paged +2 +4 / 2.0 +3 / 1.5 +0 / 0.0 +1 / 0.5 +0 / 0.0 +0 / 0.0\n"
+          "trace +unpooled +2 +3 / 1.5 +3 / 1.5 +0 / 0.0 +0 / 0.0 +0 / 0.0 +0 / 0.0\n"));
   EXPECT_THAT(breakdown_of({trace_}), ::testing::ContainsRegex(table + "$"));
   EXPECT_THAT(breakdown_of({trace_, "--summary", "--recommend"}),
               ::testing::ContainsRegex(table + "\nrecommended: "));
@@ -156,6 +172,16 @@ TEST_F(WeirReplay, BreaksDownWhatWasReservedWhereItIsAskedTo) {
   EXPECT_FALSE(json.at("traces").at(0).at("pools").at(0).contains("breakdown"));
 }
 
+TEST_F(WeirReplay, RecommendsVariablesToSet) {
+  const Finished weir = replay({trace_, "--recommend"});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_THAT(weir.out, ::testing::ContainsRegex("\nrecommended: WEIR_POOL=[a-z_]+.*\n  reserves"));
+  EXPECT_THAT(weir.out, HasSubstr("\nsecond best: WEIR_POOL="));
+  const Json json = Json::parse(replay({trace_, "--recommend", "--json", "-"}).out);
+  EXPECT_THAT(json.at("recommendation").at("best").at("variables").get<std::string>(),
+              StartsWith("WEIR_POOL="));
+}
+
 TEST_F(WeirReplay, AnOutputMayNotBeATrace) {
   const std::string before = read_file(trace_);
   const std::string hard = directory_.file("1.svg");
@@ -166,6 +192,14 @@ TEST_F(WeirReplay, AnOutputMayNotBeATrace) {
   }
   expect_refused({trace_, "--svg", directory_.file("%t.svg")}, "--svg='" + hard + "'");
   EXPECT_EQ(read_file(trace_), before);
+}
+
+TEST_F(WeirReplay, WritesFiguresBesideTheTable) {
+  const std::string json = directory_.file("figures.json");
+  const Finished weir = replay({trace_, "--summary", "--json", json});
+  EXPECT_EQ(weir.exit_code, 0) << weir.err;
+  EXPECT_THAT(weir.out, HasSubstr("\npool "));
+  EXPECT_EQ(Json::parse(read_file(json)).at("traces").size(), 1U);
 }
 
 TEST_F(WeirReplay, ReadsStandardInput) {

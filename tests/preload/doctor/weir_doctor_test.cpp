@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -154,6 +155,12 @@ TEST(WeirDoctor, WithLittleMemoryThereIsAReport) {
   EXPECT_EQ(weir.err, "");
   EXPECT_EQ(weir.exit_code, 1);  // there is no driver
   EXPECT_EQ(finding(Json::parse(weir.out), "driver").at("state"), "fails");
+}
+
+TEST(WeirDoctor, WhatFailsIsInTheListOfWhatDoesNotWork) {
+  const Json json = doctor({}, {"--python", "/bin/true"});
+  EXPECT_EQ(finding(json, "python").at("state"), "fails");
+  EXPECT_THAT(json.at("does_not"), Contains("plug"));
 }
 
 TEST(WeirDoctor, NothingIsLeftBehind) {

@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -85,6 +86,16 @@ TEST(WeirTop, DrawsInBlocksWhereTheLocaleHasThem) {
   EXPECT_THAT(run_top(place, {"--once"}, {{"LANG", "C"}}).out, Not(HasSubstr("█")));
   EXPECT_THAT(run_top(place, {"--once"}, {{"LANG", "en_US.UTF-8"}, {"LC_ALL", "C"}}).out,
               Not(HasSubstr("█")));
+}
+
+TEST(WeirTop, JsonGoesToAProgram) {
+  const Place place;
+  const Published published(place);
+  const Finished top = run_top(place, {"--json", "-"});
+  EXPECT_EQ(top.exit_code, 0) << top.err;
+  const auto json = nlohmann::json::parse(top.out);
+  EXPECT_EQ(json["programs"][0]["program"], "train.py");
+  EXPECT_EQ(json["programs"][0]["batches_per_second"], 20.0);
 }
 
 /// `weir top` on its own terminal.

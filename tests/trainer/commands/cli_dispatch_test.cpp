@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "support/child_process.hpp"
@@ -33,6 +34,21 @@ TEST(CliDispatch, PrintsItsTablesAndWritesTheSameFigures) {
   for (const auto& c : j["cases"]) EXPECT_EQ(c["rounds"], 2);
   EXPECT_EQ(j["settings"].size(), 7U);
   EXPECT_EQ(j["settings"]["frontend"], (nlohmann::json{{"value", "1"}, {"source", "--frontend"}}));
+}
+
+TEST(CliDispatch, EndsWithTheFiguresSoFarWhenInterrupted) {
+  for (const char* operations : {"2", "1000000"}) {  // many short rounds, or one long one
+    const TemporaryDirectory directory;
+    const std::string json = directory.file("figures.json");
+    ChildProcess child({"dispatch", "--operations", operations, "--rounds", "1000000", "--json",
+                        json, "--matrix", "16"});
+    child.await_error_text("settings: ");
+    child.send(SIGINT);
+    const Finished end = child.wait();
+    EXPECT_EQ(end.exit_code, 130) << "signal " << end.signal;
+    EXPECT_NE(end.out.find("interrupted: these are the figures so far"), std::string::npos);
+    EXPECT_EQ(nlohmann::json::parse(read_file(json))["interrupted"], true);
+  }
 }
 
 }  // namespace

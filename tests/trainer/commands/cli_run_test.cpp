@@ -3,14 +3,19 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <csignal>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "allocator/base/bytes.hpp"
 #include "support/child_process.hpp"
 #include "support/joined_lines.hpp"
 #include "support/table_checks.hpp"
+#include "tools/program/table.hpp"
 #include "trainer/expect_parts.hpp"
 #include "trainer/jobs.hpp"
+#include "trainer/temporary_directory.hpp"
 
 namespace weir::testing {
 namespace {
@@ -68,6 +73,61 @@ TEST(Cli, FlagBeatsOurVariableBeatsMxnetsBeatsTheDefault) {
                   "linear-cutoff=28 (--pool-linear-cutoff)");
 }
 
+TEST(Cli, EachFlagIsNamedAsTheSourceOfItsSetting) {
+  const Finished flags = run_weir_train(short_run_with(
+      {"--policy", "barrier", "--budget", "256MiB", "--pool", "naive", "--run-ahead", "3", "--lr",
+       "0.01", "--momentum", "0.5", "--seed", "7", "--device", "cpu", "--device-memory", "1GiB"}));
+  for (const char* part : {"policy=barrier (--policy)", "budget=256MiB (--budget)",
+                           "pool=naive (--pool)", "run-ahead=3 (--run-ahead, not used by barrier)",
+                           "lr=0.01 (--lr)", "momentum=0.5 (--momentum)", "seed=7 (--seed)",
+                           "device=cpu (--device)", "device-memory=1GiB (--device-memory)",
+                           "batches=3 (--batches)", "batch-size=16 (--batch-size)"}) {
+    expect_settings(flags, part);
+  }
+}
+
+TEST(Cli, WithoutAGpuTheCpuIsTakenAndTheLineSaysWhy) {
+  for (const auto& arguments : {kShortRun, short_run_with({"--device", "auto"})}) {
+    const Finished child = run_weir_train(arguments);
+    const bool given = arguments.size() > kShortRun.size();
+    expect_settings(child, given ? "device=cpu (--device: no GPU answers: "
+                                 : "device=cpu (default: no GPU answers: ");
+    EXPECT_EQ(child.err.find(": )"), std::string::npos) << child.err;
+  }
+  expect_settings(run_weir_train(short_run_with({"--device", "cpu"})), "device=cpu (--device), ");
+}
+
+TEST(Cli, GeneratedBatchesComeFromWhereTheFlagsSay) {
+  const TemporaryDirectory directory;
+  const auto weights_of = [&](const std::vector<std::string>& more, const std::string& settings) {
+    std::vector<std::string> arguments = short_run_with({"--save", directory.file("weights")});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    expect_settings(run_weir_train(arguments), settings);
+    return read_file(directory.file("weights"));
+  };
+  const std::string host = weights_of({}, "inputs=host (default), width-factor=1 (default)");
+  EXPECT_TRUE(weights_of({"--inputs", "drawn"}, "inputs=drawn (--inputs), ") == host);
+  EXPECT_TRUE(weights_of({"--inputs", "ring"}, "inputs=ring (--inputs), ring=8 (default), ") ==
+              host);
+  EXPECT_FALSE(weights_of({"--inputs", "ring", "--ring", "2"}, "ring=2 (--ring)") == host)
+      << "the third batch is the first again";
+  EXPECT_GT(weights_of({"--width-factor", "2"}, "width-factor=2 (--width-factor)").size(),
+            2 * host.size());
+}
+
+TEST(Cli, JsonHasTheFiguresThatArePrinted) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("figures.json");
+  const Finished child = succeeded(run_weir_train(short_run_with({"--json", json})));
+  const auto whole = nlohmann::json::parse(read_file(json));
+  EXPECT_EQ(whole["settings"]["batches"]["source"], "--batches");
+  EXPECT_EQ(printed(child.out, "policy"), whole["policy"]);
+  const auto& r = whole["result"];
+  EXPECT_EQ(printed(child.out, "batches/s"), format_number(r["batches_per_second"], 2));
+  EXPECT_EQ(printed(child.out, "peak reserved"), format_bytes({r["peak_reserved_bytes"]}));
+  EXPECT_EQ(printed(child.out, "mean loss"), format_number(r["mean_loss"], 6));
+}
+
 /// Room for a batch of the d2l model, and for the inputs of five more.
 constexpr const char* kTight = "48MiB";
 
@@ -79,6 +139,21 @@ TEST(Cli, UnboundedInATightBudgetRunsOutWithExit3AndTheReport) {
   expect_parts(child.err, {"48 MiB", "allocated", "awaiting", "cached", "inputs"});
   expect_parts(child.err, {"\n  what helps: --policy throttled: ",
                            "\n  more: docs/out-of-memory.md in the source tree\n"});
+}
+
+TEST(Cli, CompareSmallPrintsTheTableAndWritesTheSameFigures) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("figures.json");
+  const Finished child = succeeded(
+      run_weir_train({"compare", "--small", "--rounds", "1", "--batches", "100", "--json", json}));
+  expect_parts(child.out,
+               {"MLP 512 -> 256 -> 128 -> 1, batches of 32", "\nreference", "\nunbounded",
+                "\nbackstop", "\nthrottled", "\nbarrier", "smallest budget"});
+  const auto whole = nlohmann::json::parse(read_file(json));
+  EXPECT_EQ(whole["weights_identical"], true);
+  for (const auto& policy : whole["policies"]) {
+    EXPECT_NE(child.out.find(format_bytes({policy["smallest_budget_bytes"]})), std::string::npos);
+  }
 }
 
 Finished run_within(Bytes address_space) {

@@ -171,6 +171,15 @@ TEST_F(Contexts, AContextOfItsOwnEndsWithItsBlocksAlone) {
   free(kept);
 }
 
+TEST_F(Contexts, ContextsOfOneDeviceShareItsBudget) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "20ms"}}));
+  (void)allocate(48 * kMib);
+  (void)make_context();
+  EXPECT_EQ(try_allocate(32 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(free_bytes(), 16 * kMib);
+  free(allocate(16 * kMib));
+}
+
 TEST_F(Contexts, WhatCannotFitIsRefusedAtOnceWhileOneEnds) {
   // With a wait longer than the test.
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));

@@ -93,6 +93,14 @@ TEST_F(SetBudget, WhatWorkStillUsesGoesBackOnceTheDeviceIsDoneWithIt) {
   });
 }
 
+TEST_F(SetBudgetUnder, RaisingItLetsWhatFailedSucceed) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}}));
+  EXPECT_EQ(try_allocate(32 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(set(mib(64)).code, timeline::BudgetCode::kTaken);
+  EXPECT_EQ(try_allocate(32 * kMib), CUDA_SUCCESS);
+  EXPECT_EQ(told_total(), 64 * kMib);
+}
+
 TEST_F(SetBudgetUnder, RaisingItLetsOneThatWaitsSucceed) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream stream = make_stream();
