@@ -1,5 +1,7 @@
 // Training the wide network on several ranks, by the mpirun of each MPI: the ranks' weights and
-// figures. What happens when one fails shows ../ranks/mpi_test.cpp.
+// figures, and what happens when one fails.
+
+#include <gmock/gmock.h>
 
 #include "../ranks/mpirun.hpp"
 #include "shared_results.hpp"
@@ -7,6 +9,8 @@
 
 namespace weir::testing {
 namespace {
+
+using ::testing::HasSubstr;
 
 class SharedTraining : public ByMpi {};
 
@@ -18,6 +22,15 @@ TEST_P(SharedTraining, IsAsOfOneProcessAndSendsTheBytesOfItsFormula) {
         succeeded(run_ranks(ranks, {WEIR_SHARED_PROGRAM, "cpu", directory.file("")}));
     expect_as_alone(finished.out, directory.file(""), ranks);
   }
+}
+
+TEST_P(SharedTraining, AKilledRankEndsTheOthersWhichNameIt) {
+  const TemporaryDirectory directory;
+  const Finished finished =
+      run_dying_ranks(3, {WEIR_SHARED_PROGRAM, "cpu", "", "killed"}, directory.file(""));
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(read_file(directory.file("error.0")),
+              HasSubstr("rank 2 ended before the others did"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, SharedTraining, ::testing::Values(kOpenMpi, kMpich), engine_name);

@@ -4,41 +4,24 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <utility>
 
+#include "../ranks/torchrun.hpp"
 #include "shared_results.hpp"
-#include "support/child_process.hpp"
 #include "trainer/expect_parts.hpp"
-#include "trainer/ranks/star.hpp"
 
 namespace weir::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-/// Of a machine with two GPUs.
-Variables two_gpus() {
-  return {
-      {"PATH", "/usr/bin:/bin"}, {"WEIR_STANDIN_DEVICES", "2"}, {"CUDA_VISIBLE_DEVICES", "0,1"}};
-}
-
-/// One of two ranks with torchrun's variables, with a stand-in GPU of its own.
 std::unique_ptr<ChildProcess> start_rank(int rank, const std::string& port,
                                          const std::string& program, const Words& words) {
-  Variables environment = two_gpus();
-  environment.insert({{"RANK", std::to_string(rank)},
-                      {"WORLD_SIZE", "2"},
-                      {"LOCAL_RANK", std::to_string(rank)},
-                      {"MASTER_ADDR", "127.0.0.1"},
-                      {"MASTER_PORT", port}});
-  return std::make_unique<ChildProcess>(
-      words, ChildOptions{.program = program, .environment = std::move(environment)});
+  return testing::start_rank(rank, 2, port, program, words);
 }
 
 TEST(SharedTrainingByNccl, IsAsOfOneProcessAndSendsTheBytesOfItsFormula) {
   const TemporaryDirectory directory;
-  const std::string port = std::to_string(port_of(listen_on(0, true)));
+  const std::string port = free_port();
   const std::vector<std::string> words{"cuda", directory.file("")};
   const auto zero = start_rank(0, port, WEIR_SHARED_PROGRAM, words);
   const auto one = start_rank(1, port, WEIR_SHARED_PROGRAM, words);
@@ -69,7 +52,7 @@ void expect_two_ranks(const std::string& json) {
 
 TEST(SharedTrainingByNccl, TheCommandStartsWithTorchrunsVariables) {
   const TemporaryDirectory directory;
-  const std::string port = std::to_string(port_of(listen_on(0, true)));
+  const std::string port = free_port();
   const auto words = wide("model", directory.file("figures.json"));
   const auto zero = start_rank(0, port, WEIR_TRAIN_PROGRAM, words);
   const auto one = start_rank(1, port, WEIR_TRAIN_PROGRAM, words);
@@ -80,6 +63,21 @@ TEST(SharedTrainingByNccl, TheCommandStartsWithTorchrunsVariables) {
   EXPECT_EQ(second.out, "") << "rank 0 prints";
   EXPECT_THAT(first.err, HasSubstr("device=cuda:0 (--device, local rank)"));
   expect_two_ranks(directory.file("figures.json"));
+}
+
+TEST(SharedTrainingByNccl, ADifferenceEndsBothAndRankZeroSaysInWhat) {
+  const TemporaryDirectory directory;
+  const std::string port = free_port();
+  auto other = wide("data", directory.file("figures.json"));
+  const auto zero = start_rank(0, port, WEIR_TRAIN_PROGRAM, other);
+  other.insert(other.end(), {"--seed", "7"});
+  const auto one = start_rank(1, port, WEIR_TRAIN_PROGRAM, other);
+  const Finished first = zero->wait();
+  EXPECT_EQ(first.exit_code, 2);
+  const Finished second = one->wait();
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_THAT(second.err, Not(HasSubstr("differ"))) << "rank 0 alone speaks";
+  EXPECT_THAT(first.err, HasSubstr("the ranks differ in --seed: rank 0 has '1'; rank 1 has '7'"));
 }
 
 TEST(SharedTrainingByNccl, TheCommandStartsUnderMpirun) {

@@ -1,11 +1,13 @@
 // One rank of a test of `weir-train wide`'s training, started by an mpirun or with torchrun's
 // variables:
 //
-//   shared_program DEVICE FOLDER     trains every case twice, and writes for each
-//                                    FOLDER/CASE.RANK, its weights, and a line of figures
+//   shared_program DEVICE FOLDER            trains every case twice, and writes for each
+//                                           FOLDER/CASE.RANK, its weights, and a line of figures
+//   shared_program DEVICE FOLDER killed     the last rank kills itself in its fifth batch
 //
 // Exits with 1 if the second training has other bits than the first.
 
+#include <csignal>
 #include <fstream>
 #include <iostream>
 
@@ -58,7 +60,17 @@ void train_all(const std::string& device, const std::string& folder, Communicato
   }
 }
 
-int run(const std::string& device, const std::string& folder) {
+void die(const std::string& device, Communicator& ranks) {
+  WideSettings settings = testing::shared_cases(device).front().settings;
+  settings.train.batches = 1'000'000;
+  const bool last = ranks.rank() == ranks.size() - 1;
+  const auto on_done = [&](std::uint64_t done, std::uint64_t /*all*/) {
+    if (last && done == 5) (void)std::raise(SIGKILL);
+  };
+  (void)train_wide(settings, {.on_done = on_done, .ranks = &ranks});
+}
+
+int run(const std::string& device, const std::string& folder, bool dies) {
   const Launch launch = find_launch();
   RanksOptions options;
   options.lifeline.beat = 100ms;
@@ -66,8 +78,9 @@ int run(const std::string& device, const std::string& folder) {
   DeviceId id = parse_device_id(device);
   if (id.kind == DeviceKind::kCuda) id.ordinal = launch.local_rank;
   const auto ranks = open_communicator(launch, id, options);
-  train_all(id.kind == DeviceKind::kCpu ? "cpu" : "cuda:" + std::to_string(id.ordinal), folder,
-            *ranks);
+  const std::string own =
+      id.kind == DeviceKind::kCpu ? "cpu" : "cuda:" + std::to_string(id.ordinal);
+  dies ? die(own, *ranks) : train_all(own, folder, *ranks);
   ranks->finish();
   return 0;
 }
@@ -76,7 +89,7 @@ int run(const std::string& device, const std::string& folder) {
 
 int main(int count, char** arguments) {
   return weir::run_main("shared_program", [&] {
-    if (count < 3) throw weir::UsageError("shared_program DEVICE FOLDER");
-    return run(arguments[1], arguments[2]);
+    if (count < 3) throw weir::UsageError("shared_program DEVICE FOLDER [killed]");
+    return run(arguments[1], arguments[2], count > 3);
   });
 }
