@@ -132,6 +132,38 @@ TEST_F(CaptureUnder, NothingIsQueriedRecordedOrGivenBack) {
   (void)allocate(8 * kMib);
 }
 
+TEST_F(Capture, AHostFunctionRunsWithEachLaunchOfItsGraph) {
+  const CUstream stream = make_stream();
+  begin_capture(stream);
+  int runs = 0;
+  ASSERT_EQ(cuLaunchHostFunc(
+                stream, [](void* data) { ++*static_cast<int*>(data); }, &runs),
+            CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  CUgraphExec launchable = nullptr;
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&launchable, graph, 0), CUDA_SUCCESS);
+  for (int launch = 1; launch <= 3; ++launch) {
+    ASSERT_EQ(cuGraphLaunch(launchable, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    EXPECT_EQ(runs, launch);
+  }
+}
+
+TEST_F(Capture, AFreeDuringTheCaptureStillAwaitsTheDevice) {
+  const CUstream captured = make_stream();
+  const CUstream stream = make_stream();
+  const CUdeviceptr block = allocate(kBytes);
+  keep_busy(stream, block);
+  begin_capture(captured);
+  free(block);
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  end_capture(captured);
+  EXPECT_FALSE(is_handed_out(block, kBytes));
+  settle();
+  EXPECT_EQ(statistics().awaiting.current, Bytes{});
+}
+
 TEST_F(Capture, AnEndThatIsRefusedLeavesItUnderWay) {
   expect_refused("cuStreamEndCapture", CUDA_ERROR_INVALID_VALUE);
   const CUstream captured = make_stream();
@@ -208,6 +240,32 @@ TEST_F(Capture, OurCallsOnAnotherThreadDoNotBreakIt) {
     EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
   });
   end_capture(captured);
+}
+
+TEST_F(Capture, ACaptureThatBreaksEndsForUsToo) {
+  expect_refused("cuStreamSynchronize", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  expect_refused("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  const CUstream captured = make_stream();
+  const CUdeviceptr block = allocate(kBytes);
+  begin_capture(captured);
+  free(block);
+  EXPECT_NE(cuStreamSynchronize(captured), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(captured, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_FALSE(arena().fences().capturing());
+  settle();
+  EXPECT_EQ(allocate(kBytes), block);
+}
+
+TEST_F(Capture, AStreamThatIsDestroyedMeanwhileEndsItForUsToo) {
+  const CUstream captured = make_stream();
+  const CUdeviceptr block = allocate(kBytes);
+  begin_capture(captured);
+  free(block);
+  EXPECT_EQ(cuStreamDestroy(captured), CUDA_SUCCESS);
+  EXPECT_FALSE(arena().fences().capturing());
+  settle();
+  EXPECT_EQ(allocate(kBytes), block);
 }
 
 TEST_F(Capture, AWaitOnTheLegacyStreamMeanwhileIsNoFence) {
