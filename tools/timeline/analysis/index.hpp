@@ -105,9 +105,8 @@ class Index {
   [[nodiscard]] std::span<const StreamInfo> streams() const noexcept { return streams_; }
   /// The span from the first record to the last end.
   [[nodiscard]] Span span() const noexcept { return span_; }
-  /// Returns the recorded times that overlap `span`: one for each kStart, disjoint and in order;
-  /// the whole span if there is no kStart. Ends at kHorizon, so that sums over streams do not
-  /// overflow.
+  /// Returns the recorded times in `span`, disjoint and in order: one for each kStart, or the whole
+  /// span without any. Ends at kHorizon, so that sums over streams do not overflow.
   [[nodiscard]] std::span<const Span> windows_in(Span span) const;
   /// Returns how much of `span` was recorded.
   [[nodiscard]] std::uint64_t recorded(Span span) const;
