@@ -96,10 +96,10 @@ CUresult during_capture(const Driver& driver, CUstreamCaptureMode mode, const As
   return answer;
 }
 
-template <CUstreamCaptureMode kMode>
+template <CUstreamCaptureMode Mode>
 std::string captured_event(const Driver& driver) {
   const Event event(driver);
-  return std::to_string(during_capture(driver, kMode, [&](CUstream stream) {
+  return std::to_string(during_capture(driver, Mode, [&](CUstream stream) {
     const CUresult recorded = RAW(driver, cuEventRecord, event.get(), stream);
     return recorded == CUDA_SUCCESS ? RAW(driver, cuEventQuery, event.get()) : recorded;
   }));

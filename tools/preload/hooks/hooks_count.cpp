@@ -172,7 +172,6 @@ CUresult retained(CUcontext* context, CUdevice device) noexcept {
 
 using namespace weir::preload;
 using weir::Bytes;
-using weir::Lock;
 
 extern "C" {
 
