@@ -12,15 +12,15 @@ namespace {
 
 TEST(ManualProgressTest, NoticesALockAndAWaitForWhatNobodySubmitted) {
   static ManualProgress fake;
-  static const StreamId stream = StreamId::next();
+  static const StreamId kStream = StreamId::next();
   EXPECT_NONFATAL_FAILURE(
       {
         Mutex mutex(LockRank::kPool);
         const Lock lock(mutex);
-        (void)fake.passed(stream);
+        (void)fake.passed(kStream);
       },
       "while a lock is held");
-  EXPECT_NONFATAL_FAILURE((void)fake.wait({stream, 7}, {}), "nobody has submitted");
+  EXPECT_NONFATAL_FAILURE((void)fake.wait({kStream, 7}, {}), "nobody has submitted");
 }
 
 }  // namespace
