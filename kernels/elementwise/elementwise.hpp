@@ -25,7 +25,8 @@ void add(std::span<const float> x, std::span<float> total);
 /// x[i] *= alpha.
 void scale(float alpha, std::span<float> x);
 
-// Random tensors that are the same on every device, for every batch size and filling order.
+// Random tensors. A number depends on its place alone: not on the device, nor on what is filled
+// first.
 
 /// The four normal numbers with indices 4 * block ... 4 * block + 3 of a stream: words x, y of the
 /// draw give the first two, words z, w the last two.
