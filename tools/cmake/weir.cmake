@@ -72,8 +72,8 @@ set(WEIR_DISCOVERY_TIMEOUT 600)  # seconds to list a program's tests; by default
 
 if(WEIR_SANITIZE)
   list(JOIN WEIR_SANITIZE "," _weir_sanitizers)
-  # Three checks of each pointer are left out: they take a quarter of the compile time, and the address sanitizer
-  # stops at a null pointer too.
+  # Three checks of each pointer are left out: they take a fifth of the compile time. The address sanitizer stops where
+  # a null pointer is read or written, too; nothing tells of a reference bound to one, or of a cast to a wrong class.
   set(_weir_sanitize -fsanitize=${_weir_sanitizers} -fno-sanitize=null,vptr,object-size -fno-sanitize-recover=all
                      -fno-omit-frame-pointer)
   target_compile_options(weir_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_weir_sanitize}>)
@@ -108,9 +108,12 @@ target_precompile_headers(
   <algorithm>
   <array>
   <atomic>
+  <charconv>
   <chrono>
+  <cmath>
   <condition_variable>
   <cstdint>
+  <deque>
   <filesystem>
   <fstream>
   <functional>

@@ -34,11 +34,13 @@ TEST(WideTraining, LearnsFromItsRows) {
 
 TEST(WideTraining, FinishesThrottledWithTwoBatchesWhereUnboundedRunsOut) {
   WideSettings settings = large_batches();
+  settings.hidden = std::vector<std::size_t>{512, 1024};  // a batch takes far longer to compute than to make
   const WideMemory memory = memory_of(settings);
   ASSERT_GT(memory.batch, kib(600)) << "batches too small to show anything";
   const Bytes budget = memory.live + memory.batch * 2;
   const WideResult throttled = finished(train_with(settings, Policy::kThrottled, budget));
   EXPECT_LE(throttled.run.pool.reserved.peak, budget);
+  settings.train.batches = 10'000;  // as many as it takes to run ahead, on a busy machine too
   const WideResult unbounded = train_with(settings, Policy::kUnbounded, budget);
   EXPECT_EQ(unbounded.run.outcome, Outcome::kOutOfMemory);
 }
