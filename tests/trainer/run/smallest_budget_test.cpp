@@ -14,7 +14,6 @@
 namespace weir::testing {
 namespace {
 
-
 constexpr Bytes kStep = kib(16);
 constexpr std::uint64_t kSearched = 6;
 

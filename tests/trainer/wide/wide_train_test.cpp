@@ -34,7 +34,8 @@ TEST(WideTraining, LearnsFromItsRows) {
 
 TEST(WideTraining, FinishesThrottledWithTwoBatchesWhereUnboundedRunsOut) {
   WideSettings settings = large_batches();
-  settings.hidden = std::vector<std::size_t>{512, 1024};  // a batch takes far longer to compute than to make
+  settings.hidden =
+      std::vector<std::size_t>{512, 1024};  // a batch takes far longer to compute than to make
   const WideMemory memory = memory_of(settings);
   ASSERT_GT(memory.batch, kib(600)) << "batches too small to show anything";
   const Bytes budget = memory.live + memory.batch * 2;
