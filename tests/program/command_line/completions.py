@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 import tempfile
 
 from bash_shell import BashShell
@@ -107,14 +108,22 @@ def check_zsh(programs):
         functions = folder / "functions"
         functions.mkdir()
 
-        def offer(program, words):
-            line = " ".join([pathlib.Path(program).name, *words]).replace("= ", "=")
-            return set(run("zsh", "-f", str(HERE / "complete.zsh"), str(functions), line).split())
-
         for program in programs:
             path = functions / f"_{pathlib.Path(program).name}"
             path.write_text(run(program, "--completion", "zsh"))
             run("zsh", "-n", str(path))
-        check_completion(programs, offer)
+        with subprocess.Popen(["zsh", "-f", HERE / "complete.zsh", functions], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True, bufsize=1, env=ENVIRONMENT) as shell:  # fmt: skip
+            def offer(program, words):
+                line = " ".join([pathlib.Path(program).name, *words]).replace("= ", "=")
+                shell.stdin.write(f"{line}\n")
+                offered = set()
+                for each in iter(shell.stdout.readline, ">end<\n"):
+                    assert each, f"zsh ended at: {line}"
+                    offered.add(each.rstrip("\n"))
+                return offered
+
+            check_completion(programs, offer)
+            shell.stdin.close()
 
     in_folder_with_files(in_zsh)

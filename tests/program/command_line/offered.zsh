@@ -1,14 +1,18 @@
 # Makes the shell print each candidate of a completion. Read by complete.zsh; $1: the folder.
 PROMPT= PROMPT2= RPROMPT=
 unset zle_bracketed_paste
-unsetopt prompt_sp prompt_cr beep
+unsetopt prompt_sp prompt_cr beep auto_list auto_menu
 fpath=($1 $fpath)
 autoload -U compinit
 compinit -u -d $1/dump
 zstyle ':completion:*' list-dirs-first false
 bindkey '^I' complete-word
+bindkey '^U' kill-whole-line
+say_end() {
+  print -r -- '>end<'
+  comppostfuncs=(say_end)  # which zsh empties each time
+}
 comppostfuncs=(say_end)
-say_end() { print -r -- '>end<'; exit }
 # As the builtin, and tells what it adds.
 compadd() {
   if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]]; then
