@@ -143,10 +143,10 @@ TEST(AdmissionRules, ABatchWithALongCopyDelaysTheStreamThatIsBusyOtherwise) {
   for (int i = 0; i < 20; ++i) {
     (void)run.caused(Ran{.took = 1, .end = 2 * i + 1}, Ran{.took = 2, .end = 2 * i + 3});
   }
-  EXPECT_EQ(run.caused(Ran{.took = 8, .gap = 2, .starved = 2, .end = 49},
-                       Ran{.took = 2, .gap = 8, .end = 51}),
-            milliseconds(2))
-      << "the computes stood, and the copy could have begun 2 ms earlier";
+  EXPECT_EQ(run.caused(Ran{.took = 8, .gap = 5, .starved = 5, .end = 49},
+                       Ran{.took = 2, .gap = 3, .end = 51}),
+            milliseconds(3))
+      << "the computes stood for 3 ms, and the copy could have begun 5 ms earlier";
 }
 
 /// Producers whose batches settle one at a time, oldest first.
