@@ -203,11 +203,11 @@ INSTANTIATE_TEST_SUITE_P(Kinds, OneAddress, ::testing::ValuesIn(testing::kSegmen
 TEST_P(OneAddress, ThatTheUpstreamGivesAgainDuringAReleaseIsANewBlock) {
   OneAddressUpstream one(unit * 4);
   testing::FaultyUpstream watched(one);
+  void* again = nullptr;  // the pool's end asks for it
   Pool small({watched, progress}, options(4));
   void* before = small.allocate(unit, a);
   small.deallocate(before, a);
   progress.pass_all(a);
-  void* again = nullptr;
   watched.after_deallocate = [&](Bytes) {
     if (again != nullptr) return;
     std::thread([&] { again = small.allocate(unit * 2, b); }).join();

@@ -15,17 +15,14 @@
 #include "rig.hpp"
 #include "support/log_capture.hpp"
 #include "support/random_seed.hpp"
+#include "support/sanitized.hpp"
 
 namespace weir {
 namespace {
 
 using namespace testing;  // NOLINT: the fakes and helpers of the suite
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kOperationsPerProducer = 400;
-#else
-constexpr std::size_t kOperationsPerProducer = 3000;
-#endif
+constexpr std::size_t kOperationsPerProducer = WEIR_TEST_SANITIZED != 0 ? 400 : 3000;
 constexpr std::size_t kProducers = 3;
 constexpr std::size_t kSlots = 8;
 constexpr std::size_t kShared = 4;

@@ -5,10 +5,12 @@
 
 #include <new>
 
-#if defined(__SANITIZE_ADDRESS__)
+#include "tests/support/sanitized.hpp"
+
+#if WEIR_TEST_ADDRESS_SANITIZED
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if WEIR_TEST_THREAD_SANITIZED
 #include <sanitizer/tsan_interface.h>
 #endif
 #if !defined(__x86_64__)
@@ -98,13 +100,13 @@ Fiber::Fiber(void (*run)(void*), void* argument) : run_(run), argument_(argument
   mprotect(memory, page, PROT_NONE);  // below the stack, so that an overflow shows
   stack_ = static_cast<char*>(memory) + page;
   own_place_ = prepare(stack_, &Fiber::enter);
-#if defined(__SANITIZE_THREAD__)
+#if WEIR_TEST_THREAD_SANITIZED
   own_state_ = __tsan_create_fiber(0);
 #endif
 }
 
 Fiber::~Fiber() {
-#if defined(__SANITIZE_THREAD__)
+#if WEIR_TEST_THREAD_SANITIZED
   __tsan_destroy_fiber(own_state_);
 #endif
 #if !defined(__x86_64__)
@@ -131,7 +133,7 @@ void Fiber::enter() {
 }
 
 void Fiber::loop() {
-#if defined(__SANITIZE_ADDRESS__)
+#if WEIR_TEST_ADDRESS_SANITIZED
   __sanitizer_finish_switch_fiber(nullptr, &caller_stack_, &caller_stack_bytes_);
 #endif
   for (;;) {
@@ -142,29 +144,29 @@ void Fiber::loop() {
 }
 
 void Fiber::switch_in() {
-#if defined(__SANITIZE_ADDRESS__)
+#if WEIR_TEST_ADDRESS_SANITIZED
   void* fake_stack = nullptr;
   __sanitizer_start_switch_fiber(&fake_stack, stack_, kStack);
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if WEIR_TEST_THREAD_SANITIZED
   caller_state_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(own_state_, 0);
 #endif
   switch_stack(&caller_place_, own_place_);
-#if defined(__SANITIZE_ADDRESS__)
+#if WEIR_TEST_ADDRESS_SANITIZED
   __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
 }
 
 void Fiber::switch_out() {
-#if defined(__SANITIZE_ADDRESS__)
+#if WEIR_TEST_ADDRESS_SANITIZED
   __sanitizer_start_switch_fiber(&own_fake_stack_, caller_stack_, caller_stack_bytes_);
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if WEIR_TEST_THREAD_SANITIZED
   __tsan_switch_to_fiber(caller_state_, 0);
 #endif
   switch_stack(&own_place_, caller_place_);
-#if defined(__SANITIZE_ADDRESS__)
+#if WEIR_TEST_ADDRESS_SANITIZED
   __sanitizer_finish_switch_fiber(own_fake_stack_, &caller_stack_, &caller_stack_bytes_);
 #endif
 }

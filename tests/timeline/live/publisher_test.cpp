@@ -14,6 +14,7 @@
 #include "live_support.hpp"
 #include "support/environment.hpp"
 #include "support/log_capture.hpp"
+#include "support/sanitized.hpp"
 
 namespace weir::timeline::testing {
 namespace {
@@ -261,7 +262,7 @@ TEST(LivePublisher, BeginsOnceThoughManyThreadsBegin) {
 }
 
 TEST(LivePublisher, AChildThatBeginsPublishesItsOwn) {
-#if defined(__SANITIZE_THREAD__)
+#if WEIR_TEST_THREAD_SANITIZED
   GTEST_SKIP() << "the thread sanitizer lets no child of a process with threads make one";
 #endif
   const Place place;

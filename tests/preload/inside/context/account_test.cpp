@@ -39,6 +39,13 @@ TEST(AccountTest, MemoryOfTheHostIsNoneOfTheDevices) {
   EXPECT_EQ(account.used(), mib(4));
 }
 
+TEST(AccountTest, ARequestOfMoreThanAnyMemoryDoesNotWrapAround) {
+  Account account(0, gib(1), mib(64));
+  ASSERT_TRUE(account.take(mib(4)));
+  EXPECT_FALSE(account.take({UINT64_MAX}));
+  EXPECT_EQ(account.used(), mib(4));
+}
+
 // A share lowers the budget, and returns what is not used then: another process may have it.
 TEST(AccountTest, NothingIsTakenOfABudgetThatWasLoweredMeanwhile) {
   constexpr Bytes kAll{100};

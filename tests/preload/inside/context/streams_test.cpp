@@ -10,6 +10,7 @@
 
 #include "tests/preload/inside/inside.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/sanitized.hpp"
 
 namespace weir::preload::testing {
 namespace {
@@ -209,12 +210,8 @@ TEST_F(ThreadsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
 TEST_F(ThreadsThatAreGone, MayFreeInTheOrderOfTheirStreamUntilTheVeryEnd) {
   static CUdeviceptr block = 0;
   static int calls = 0;
-#if defined(__SANITIZE_THREAD__)
   // In the last round the thread sanitizer no longer knows the thread.
-  static constexpr int kRounds = PTHREAD_DESTRUCTOR_ITERATIONS - 1;
-#else
-  static constexpr int kRounds = PTHREAD_DESTRUCTOR_ITERATIONS;
-#endif
+  static constexpr int kRounds = PTHREAD_DESTRUCTOR_ITERATIONS - WEIR_TEST_THREAD_SANITIZED;
   pthread_key_t late = 0;
   const auto at_end = [](void* key) {
     // Repeatedly, to be behind any other destructor.

@@ -112,8 +112,12 @@ TEST_F(Turnover, ThreadsThatAreGoneCostNeitherCallsNorMemory) {
   }
   pairs(100);
   settle();
-  // Without an event on the legacy stream for each fence, as while their work is under way.
   EXPECT_LE(calls_of_pairs(), before);
+  const std::uint64_t fences = arena().fences().fences_recorded();
+  weir_standin_clear_counters();
+  pairs(10'000);
+  EXPECT_GT(arena().fences().fences_recorded(), fences);
+  EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U) << "as while their work is under way";
 }
 
 // So far behind that none is passed at once, and all are when somebody synchronizes.
@@ -128,11 +132,14 @@ TEST_F(Turnover, ThreadsThatAreGoneAreForgottenThoughTheDeviceIsBehind) {
 TEST_F(Turnover, WorkOfAThreadThatIsGoneIsAwaitedUntilTheDeviceHasPassedIt) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUdeviceptr block = allocate(2 * kBytes);
-  on_another_thread([&] {
-    keep_busy(CU_STREAM_PER_THREAD, block);
-    weir_standin_hold(weir_standin_all_streams());
-  });
+  on_another_thread([&] { keep_busy(CU_STREAM_PER_THREAD, block); });
+  // Beside work of a stream that has a name, which is over first.
+  const CUstream other = make_stream(CU_STREAM_DEFAULT);
+  keep_busy(other, allocate(kBytes));
   free(block);
+  EXPECT_FALSE(is_handed_out(block, 2 * kBytes));
+  weir_standin_release(other);
+  EXPECT_EQ(cuStreamSynchronize(other), CUDA_SUCCESS);
   EXPECT_FALSE(is_handed_out(block, 2 * kBytes));
   EXPECT_FALSE(is_handed_out(block, 2 * kBytes)) << "nor behind a second fence";
 }
@@ -168,7 +175,10 @@ TEST_F(Turnover, FreesInTheOrderOfAStreamAskNoOther) {
     make_streams(200, flags);
     const auto in_order = [stream] { free(allocate(kBytes, stream), stream); };
     for (int i = 0; i < 64; ++i) in_order();
+    const std::uint64_t fences = arena().fences().fences_recorded();
     EXPECT_LE(calls_of(128, in_order), 1);
+    if (flags != CU_STREAM_NON_BLOCKING) continue;  // that may be behind the legacy stream's work
+    EXPECT_LE(weir_standin_calls("cuStreamQuery"), arena().fences().fences_recorded() - fences);
   }
 }
 

@@ -36,6 +36,16 @@ class Ipc : public Inside {
     start(variables);
     weir_standin_set_shareable(1);
   }
+  static void expect_refused_in_stream_order() {
+    const weir::testing::LogCapture log;
+    CUipcMemHandle handle{};
+    EXPECT_EQ(cuIpcGetMemHandle(&handle, allocate(kBytes, make_stream())),
+              CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(weir_standin_calls("cuIpcGetMemHandle"), 0U);
+    const auto lines = log.containing("cuIpcGetMemHandle refused: stream-ordered memory");
+    ASSERT_EQ(lines.size(), 1U);
+    EXPECT_EQ(lines.front().find("WEIR_POOL"), std::string::npos) << "no pool has handles for it";
+  }
   /// Runs the same test in another process, which finds the handle. Returns its exit code.
   static int run_elsewhere(const CUipcMemHandle& handle, std::size_t size) {
     const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
@@ -125,13 +135,12 @@ TEST_F(Ipc, AnotherProcessHasABlockThatWasUsedBefore) {
 
 TEST_F(Ipc, MemoryInStreamOrderIsRefusedForWhatItIs) {
   ASSERT_NO_FATAL_FAILURE(start());
-  const weir::testing::LogCapture log;
-  CUipcMemHandle handle{};
-  EXPECT_EQ(cuIpcGetMemHandle(&handle, allocate(kBytes, make_stream())), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(weir_standin_calls("cuIpcGetMemHandle"), 0U);
-  const auto lines = log.containing("cuIpcGetMemHandle refused: stream-ordered memory");
-  ASSERT_EQ(lines.size(), 1U);
-  EXPECT_EQ(lines.front().find("WEIR_POOL"), std::string::npos) << "no pool has handles for it";
+  expect_refused_in_stream_order();
+}
+
+TEST_F(Ipc, MemoryInStreamOrderIsRefusedThoughTheDriverGaveItWhole) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_POOL", "naive"}}));
+  expect_refused_in_stream_order();
 }
 
 TEST_F(Ipc, APartOfASegmentIsRefusedWithALineAndStaysThePools) {

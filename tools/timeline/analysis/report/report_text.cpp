@@ -147,16 +147,16 @@ std::vector<TaskLine> task_lines(const TaskTable& table, bool of_device, std::si
   for (const TaskRow& row : table.rows) {
     if (lines.size() == most) break;
     const bool timed = row.group != TaskGroup::kAllocator;
-    lines.push_back(
-        {.name = whole(row.name),
-         .count = row.count,
-         .total = timed ? time_of(row.total) : std::nullopt,
-         .share = of_device ? format_share(row.share) : "-",
-         .longest = timed ? time_of(row.longest) : std::nullopt,
-         .bytes = or_nothing(row.bytes),
-         .rate = row.bytes_per_second > 0
-                     ? std::optional(Bytes{static_cast<std::uint64_t>(row.bytes_per_second)})
-                     : std::nullopt});
+    lines.push_back({.name = whole(row.name),
+                     .count = row.count,
+                     .total = timed ? time_of(row.total) : std::nullopt,
+                     .share = of_device ? format_share(row.share) : "-",
+                     .longest = timed ? time_of(row.longest) : std::nullopt,
+                     .bytes = or_nothing(row.bytes),
+                     .rate = row.bytes_per_second > 0
+                                 ? std::optional(Bytes{static_cast<std::uint64_t>(
+                                       std::min(row.bytes_per_second, 0x1p63))})
+                                 : std::nullopt});
   }
   return lines;
 }
