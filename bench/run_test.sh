@@ -26,14 +26,15 @@ wrong() {
 listed=$("$run" --list)
 
 if [[ $what == every ]]; then
-  # But for those of ten thousand blocks or streams and more, of which each also runs with fewer.
-  many='(live|cached|unpassed|one_bin|gone|known|turn|ended):[0-9]*0000'
-  table=$("$build/bench/weir-bench" --benchmark_min_time=0.0001 "--benchmark_filter=-$many") ||
+  # But for those that bench/run runs below, and those of ten thousand blocks or streams and more, of which each
+  # also runs with fewer.
+  others='^admission/|(live|cached|unpassed|one_bin|gone|known|turn|ended):[0-9]*0000'
+  table=$("$build/bench/weir-bench" --benchmark_min_time=0.0001 "--benchmark_filter=-$others") ||
     wrong "the benchmarks run"
   fits weir-bench "$table"
   for topic in $listed; do
     case $topic in
-      fragmentation | oom | timelines | swap-in-pools) continue ;;  # tables of other programs
+      admission | fragmentation | oom | timelines | swap-in-pools) continue ;;  # below, and tables of other programs
       swap-in) [[ -e $build/tools/preload/libweir.so ]] || continue ;;
     esac
     grep -Eq "^$topic/[^ ]+ +[0-9.]+" <<<"$table" || wrong "$topic has figures"

@@ -1,9 +1,7 @@
-// libFuzzer's target: the readers of traces. To run it for longer than the tests do, and to keep
-// what reaches code that no other input reaches:
+// libFuzzer's target: the readers of traces. `tools/test --fuzz` runs it for longer than the tests do. To keep
+// what reached code that no other input reaches:
 //
-//   mkdir found
-//   build/dev/tests/fuzz/fuzz_readers found build/dev/tests/fuzz/corpus/readers
-//   tests/fuzz/merge readers found
+//   tests/fuzz/merge readers build/dev/tests/fuzz/found/readers
 
 #include <cstddef>
 #include <cstdint>

@@ -25,6 +25,14 @@ refuses() {
 }
 
 check=$root/tools/gpu-check
+# --build asks for nothing but a toolkit that tools/setup did not install here.
+lacking=$(python3 -B -c '
+import importlib.machinery, importlib.util, sys
+loader = importlib.machinery.SourceFileLoader("gpu_check_command", sys.argv[1])
+command = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+loader.exec_module(command)
+print(*set(command.missing_to_build(None)) - {"nvcc"})' "$check")
+[[ -z $lacking ]] || wrong "gpu-check --build asks for $lacking"
 grep -q '^  train ' <<<"$("$program" --help)" || wrong "weir-gpu --help names the commands put into it"
 refuses 2 'a command is needed' "$program"
 refuses 2 "'nonsense' is not a command" "$program" nonsense

@@ -42,8 +42,8 @@ target_compile_options(
   weir_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${WEIR_SOURCE_DIR}/=>")
 if(WEIR_WERROR)
   target_compile_options(weir_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
-  # These warnings depend on inlining, and GCC 11 to 13 report correct standard library code at -O2,
-  # -O3 and under sanitizers. They stay warnings.
+  # These warnings depend on inlining, and GCC 11 to 13 report correct standard library code at -O2
+  # and -O3. They stay warnings.
   target_compile_options(
     weir_options
     INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=array-bounds
@@ -65,7 +65,7 @@ target_compile_options(
 
 # By default GCC looks for memory that it can free from 256 MiB on, which takes a tenth of its time and
 # saves a tenth of its memory. With this it begins at 2 GiB, which our largest source does not reach.
-# clang minds that a script of our pages is one string.
+# clang warns of string literals as long as the scripts of our pages are.
 target_compile_options(
   weir_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>
                          $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-overlength-strings>)

@@ -172,7 +172,7 @@ std::string task_table(const timeline::TaskTable& table, bool wide) {
       .bytes({"moved", "copied or written", Shown::kWide},
              moved([](const TaskRow& row) { return row.bytes; }))
       .rates({"rate", "while it ran", Shown::kWide},
-             moved([](const TaskRow& row) { return row.bytes_per_second; }));
+             moved([](const TaskRow& row) { return std::min(row.bytes_per_second, 0x1p63); }));
   return text.format(wide);
 }
 

@@ -394,7 +394,7 @@ TEST(Share, ProcessesAreKilledAtRandomMomentsAndTheSumNeverExceedsTheBudget) {
   EXPECT_GT(samples, 0U);
   EXPECT_GT(above_floors, 0U) << "they never had more than their floors";
   // A try that met another's lock makes the next ones wait for Share::kLockPause.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(10);
   while (witness.raise(kBudget) != kBudget && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

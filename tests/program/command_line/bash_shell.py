@@ -60,7 +60,7 @@ class BashShell:
     def type(self, text):
         os.write(self.terminal, text.encode())
 
-    def answer(self, seconds=30):
+    def answer(self, seconds=600):
         """Returns what was offered, in order, and the line that bash made of it."""
         offers = []
         end = time.monotonic() + seconds
