@@ -1,5 +1,5 @@
-// libFuzzer's target: the readers of traces. `tools/test --fuzz` runs it for longer than the tests do. To keep
-// what reached code that no other input reaches:
+// libFuzzer's target: the readers of traces. `tools/test --fuzz` runs it for longer than the tests
+// do. To keep what reached code that no other input reaches:
 //
 //   tests/fuzz/merge readers build/dev/tests/fuzz/found/readers
 
