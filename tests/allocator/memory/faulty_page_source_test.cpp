@@ -13,7 +13,6 @@
 namespace weir {
 namespace {
 
-using testing::Fault;
 using testing::FaultyPageSource;
 using testing::FaultyUpstream;
 

@@ -20,8 +20,6 @@ namespace weir::timeline::testing {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using weir::testing::environment_of;
 using weir::testing::LogCapture;
