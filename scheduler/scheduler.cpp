@@ -246,7 +246,7 @@ std::shared_ptr<Scheduler::HostBuffer> Scheduler::read_back(const Tensor& tensor
       },
       where);
   (void)device_.progress().wait(last_submitted(StreamRole::kCopyOut), {});
-  if (catches_up) admission_.note_synchronized(owner_here().batch);
+  if (catches_up) admission_.note_synchronized();
   if (buffer->copied) return buffer;
   if (auto error = table_->error(state_of(tensor, "read"))) std::rethrow_exception(error);
   throw Error("read: the contents were lost to an error and have been overwritten since");
@@ -286,7 +286,7 @@ void Scheduler::copy_host(const Owner& owner, std::string_view name, const HostD
   if (late) return;
   const Barrier barrier(name, where, device_.timeline_source());
   (void)device_.progress().wait(last_submitted(StreamRole::kCopyIn), {});
-  admission_.note_synchronized(owner.batch);
+  admission_.note_synchronized();
 }
 
 Tensor Scheduler::copy_in(const HostData& host, const Shape& shape, std::string_view label,
@@ -339,7 +339,7 @@ void Scheduler::wait(const Tensor& tensor, CallSite where) {
   const Point point = written(tensor);
   const bool catches_up = !reached(point);
   (void)device_.progress().wait(point, {});
-  if (catches_up) admission_.note_synchronized(owner_here().batch);
+  if (catches_up) admission_.note_synchronized();
   if (auto error = table_->error(state)) std::rethrow_exception(error);
 }
 
@@ -379,7 +379,7 @@ void Scheduler::wait_all(CallSite where) {
   refuse_device_thread("wait_all");
   const Barrier barrier("wait_all", where, device_.timeline_source());
   wait_device();
-  admission_.note_synchronized(owner_here().batch);
+  admission_.note_synchronized();
   if (auto error = table_->take_first()) std::rethrow_exception(error);
 }
 

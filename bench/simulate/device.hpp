@@ -10,6 +10,7 @@
 #include "allocator/pressure.hpp"
 #include "bench/simulate/jitter.hpp"
 #include "bench/simulate/workload.hpp"
+#include "scheduler/admission/free_run.hpp"
 
 namespace weir::simulate {
 
@@ -148,6 +149,21 @@ struct Flight {
   bool waited_for_memory = false;  ///< before or after its admission
   void* ticket = nullptr;          ///< the gate's
 
+  /// What it did on each stream, but for the gaps of copies and collectives.
+  [[nodiscard]] BatchRun run() const noexcept {
+    const auto on = [](Time takes, Time ended, Time idle, Time nothing) {
+      return StreamRun{.device_time = takes,
+                       .gap = idle,
+                       .starved = nothing,
+                       .begun = ended - takes,
+                       .ended = ended};
+    };
+    BatchRun run{};
+    run.at(index_of(StreamRole::kCopyIn)) = on(copying, copied, {}, copy_starved);
+    run.at(index_of(StreamRole::kCompute)) = on(computing, computed, gap, starved);
+    run.at(index_of(StreamRole::kCompute2)) = on(shape.collective, end, {}, collective_starved);
+    return run;
+  }
   /// Whether all that its compute needed was there when the one before ended.
   [[nodiscard]] bool was_ready() const noexcept {
     return starved == Time{} && copied <= begin - gap;

@@ -11,7 +11,7 @@
 
 #include "bench/simulate/device.hpp"
 #include "scheduler/admission/policy.hpp"
-#include "scheduler/admission/run_ahead_control.hpp"
+#include "scheduler/admission/run_ahead_limit.hpp"
 
 namespace weir::simulate {
 
@@ -57,10 +57,8 @@ class Gate {
   [[nodiscard]] virtual std::uint64_t serial(std::size_t /*producer*/) const { return 0; }
   /// Counts all batches that the device has passed.
   [[nodiscard]] virtual std::optional<RunAheadStatistics> control() { return std::nullopt; }
-  /// As far as the gate has heard of them.
-  [[nodiscard]] virtual std::optional<RunAheadStatistics> control_so_far() const {
-    return std::nullopt;
-  }
+  /// The run-ahead target, if it adapts.
+  [[nodiscard]] virtual Time target_so_far() const { return {}; }
 };
 
 /// When inputs that do not fit take over memory of freed working sets, for whose computes their

@@ -18,9 +18,6 @@ using picture::Svg;
 
 constexpr std::array kColours{picture::kOrange, picture::kBlue,   picture::kGreen,
                               picture::kPink,   picture::kYellow, picture::kSky};
-constexpr std::string_view kOfLead = picture::kBlue;
-constexpr std::string_view kOfCopy = picture::kPink;
-constexpr std::string_view kOfMargin = picture::kYellow;
 constexpr std::string_view kOfTarget = picture::kOrange;
 constexpr std::string_view kOfMemory = picture::kGreen;
 
@@ -89,11 +86,7 @@ std::string target_picture_svg(const Outcome& outcome) {
   constexpr int kPlotHeight = 176;
   constexpr int kSecond = kTop + kPlotHeight + 52;
   const std::vector<Sample>& series = outcome.run.series;
-  const auto lead_of = [](const Sample& sample) { return ns(sample.lead); };
-  const auto delivered_of = [](const Sample& sample) { return ns(sample.lead + sample.copy); };
-  const auto target_of = [](const Sample& sample) {
-    return ns(sample.lead + sample.copy + sample.margin);
-  };
+  const auto target_of = [](const Sample& sample) { return ns(sample.target); };
   double most = 1;
   for (const Sample& sample : series) most = std::max(most, target_of(sample));
   const Axis time = time_axis(series);
@@ -102,20 +95,14 @@ std::string target_picture_svg(const Outcome& outcome) {
                                 " over time: " + std::string(outcome.workload->about));
 
   Plot times(svg, kTop, kPlotHeight, time, picture::duration_axis(1.06 * most, 4));
-  const Plot::Columns lead = columns(times, series, lead_of);
-  const Plot::Columns delivered = columns(times, series, delivered_of);
   const Plot::Columns target = columns(times, series, target_of);
   times.axes("run-ahead target", false);
-  times.area(target, delivered, kOfMargin, 0.5);
-  times.area(delivered, lead, kOfCopy, 0.5);
-  times.area(lead, {}, kOfLead, 0.4);
+  times.area(target, {}, kOfTarget, 0.3);
   times.line(target, kOfTarget);
   const Axis peak = picture::duration_axis(most, 1);
   draw_key(svg, {kPlotLeft, 50}, kOfTarget,
-           "target: the sum, at most " + format_number(most / peak.unit, 2) + " " + peak.name);
-  draw_key(svg, {kPlotLeft + kPlotWidth * 0.32, 50}, kOfLead, "lead: to deliver a batch");
-  draw_key(svg, {kPlotLeft + kPlotWidth * 0.55, 50}, kOfCopy, "its copy");
-  draw_key(svg, {kPlotLeft + kPlotWidth * 0.68, 50}, kOfMargin, "margin: for bursts, hiccups");
+           "target, once the first window of batches has ended: at most " +
+               format_number(most / peak.unit, 2) + " " + peak.name);
 
   Plot memory(svg, kSecond, kPlotHeight, time, memory_axis({outcome}, 4));
   memory.axes("memory in use", true);

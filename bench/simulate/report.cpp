@@ -152,11 +152,7 @@ nlohmann::ordered_json json_of(const Outcome& outcome) {
                       {"p99", run.stalls.p99.count()},
                       {"most", run.stalls.most.count()}};
   if (run.control) {
-    json["target_ns"] = {{"end", run.control->target.count()},
-                         {"most", run.control->most.count()},
-                         {"lead", run.control->lead.count()},
-                         {"copy", run.control->copy.count()},
-                         {"margin", run.control->margin.count()}};
+    json["target_ns"] = {{"end", run.control->target.count()}, {"most", run.control->most.count()}};
   }
   json["missed"] = texts_of(outcome.missed);
   json["better"] = texts_of(outcome.better);

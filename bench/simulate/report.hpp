@@ -28,7 +28,7 @@ namespace weir::simulate {
 /// and the same workload and budget.
 [[nodiscard]] std::string picture_svg(const std::vector<Outcome>& outcomes);
 
-/// Returns the run-ahead target, as the sum of its parts, and the memory below it. The
+/// Returns the run-ahead target, and the memory below it. The
 /// outcome needs a series.
 [[nodiscard]] std::string target_picture_svg(const Outcome& outcome);
 

@@ -36,7 +36,6 @@ struct Producer {
   bool blocked = false;                ///< it waits for memory that no submitted work frees
   bool waited = false;                 ///< its allocation had to wait
   Time soft{};                         ///< part of the stalls that is not in the sum yet
-  Time stalls{};                       ///< in the sum, since it last waited for memory
   Time stall{};                        ///< of this batch
   Time admitted{};
   Time submit{};  ///< from the beginning of this batch to its end, without waits
@@ -139,17 +138,7 @@ class Simulation {
     ++run_.batches;
     run_.computed += flight.computing;
     run_.duration = flight.end;
-    if (run_.batches == RunResult::kWarmUp) memory_.reset_peak();
-  }
-  /// How much earlier the copy that its compute waited for could have ended. As the real rules see
-  /// it where the compute stream is the busiest.
-  [[nodiscard]] Time could_end_earlier(const Flight& flight) noexcept {
-    if (flight.shape.copy == Time{}) return Time::max();
-    return control_.could_end_earlier(copy_earlier_, flight.copy_starved, flight.soft);
-  }
-  /// The producer has waited where it would have waited without its stalls, too.
-  void forget_stalls(Producer& producer) noexcept {
-    control_.note_synchronized(std::exchange(producer.stalls, Time{}));
+    if (run_.batches == options_.batches / 2) memory_.reset_peak();
   }
   void attribute(const Flight& flight) {
     if (flight.sequence == 1) {
@@ -158,12 +147,8 @@ class Simulation {
     }
     const Time own = flight.was_ready() ? flight.gap : flight.synchronizing;
     const Time gap = flight.gap - own;
-    const Time before = control_.statistics().caused_idle;
-    control_.note_settled({.device_time = flight.computing,
-                           .gap = std::min(gap, could_end_earlier(flight)),
-                           .credit = flight.soft,
-                           .waited_for_memory = flight.waited_for_memory});
-    const Time throttle = control_.statistics().caused_idle - before;
+    const auto credit = flight.waited_for_memory ? free_run_.lost() : flight.soft;
+    const Time throttle = std::min(free_run_.note_settled(flight.run(), credit), gap);
     const Time memory = std::clamp(flight.hard - hard_used_, Time{}, gap - throttle);
     hard_used_ += memory;
     run_.idle.device += own;
@@ -264,9 +249,8 @@ class Simulation {
     switch (verdict.wait) {
       case Verdict::Wait::kNone:
         producer.admitted = now_;
-        producer.stalls += producer.soft;
-        producer.flight.soft = control_.note_held_back(std::exchange(producer.soft, Time{}));
-        if (producer.flight.waited_for_memory) forget_stalls(producer);
+        producer.flight.soft = free_run_.note_held_back(std::exchange(producer.soft, Time{}));
+        if (producer.flight.waited_for_memory) free_run_.note_synchronized();
         producer.stage = Stage::kInputs;
         break;
       case Verdict::Wait::kDevice:
@@ -329,7 +313,7 @@ class Simulation {
       return true;
     }
     producer.waited = producer.flight.waited_for_memory = true;
-    forget_stalls(producer);
+    free_run_.note_synchronized();
     if (bytes > memory_.budget()) {
       fail(index);
       return false;
@@ -429,7 +413,7 @@ class Simulation {
     run_.warm_peak = memory_.peak();
     run_.held_peak = memory_.held_peak();
     run_.left = memory_.used();
-    run_.caused_idle = control_.statistics().caused_idle;
+    run_.caused_idle = free_run_.lost();
     run_.control = gate_->control();
     run_.stalls = summary(stalls_);
     double sum = 0;
@@ -446,13 +430,10 @@ class Simulation {
   void note_sample(Time time) {
     peak_before_ = std::max(peak_before_, memory_.peak());
     if (!options_.keep_series) return;
-    const auto control = gate_->control_so_far().value_or(RunAheadStatistics{});
     run_.series.push_back({.time = time,
                            .used = memory_.used(),
                            .submitted = device_.flights().size(),
-                           .lead = control.lead,
-                           .copy = control.copy,
-                           .margin = control.margin});
+                           .target = gate_->target_so_far()});
   }
 
   static constexpr Time kGrace = std::chrono::seconds(10);
@@ -470,8 +451,7 @@ class Simulation {
   std::uint64_t begun_ = 0;
   Time hard_{};  ///< sum of waits
   Time hard_used_{};
-  Time copy_earlier_{};      ///< RunAheadControl::could_end_earlier
-  RunAheadControl control_;  ///< counts what this policy, whichever it is, has caused
+  FreeRun free_run_;  ///< counts what this policy, whichever it is, has cost
   Bytes peak_before_{};
   std::vector<Time> stalls_;  ///< of each batch
   RunResult run_;

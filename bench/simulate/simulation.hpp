@@ -33,14 +33,11 @@ struct Sample {
   Time time{};
   Bytes used{};
   std::uint64_t submitted = 0;  ///< batches
-  // The parts of the run-ahead target, if the policy has one that adapts:
-  Time lead{};
-  Time copy{};
-  Time margin{};
+  Time target{};                ///< of the run-ahead, if the policy has one that adapts
 };
 
-/// Idle time of the compute stream by cause. Gaps are only ours as far as we had held the host back
-/// before: each wait gives credit, each gap uses it up (RunAheadControl).
+/// Idle time of the compute stream by cause. A gap is only ours as far as it makes the device end
+/// later than under free run-ahead (FreeRun).
 struct Idle {
   Time warm_up{};   ///< before the first compute; in the first batches, if not the host's
   Time throttle{};  ///< for a limit on running ahead
@@ -70,7 +67,7 @@ struct RunResult {
   Time duration{};              ///< until the device is done
   Time computed{};              ///< sum of compute times
   Bytes peak{};
-  Bytes warm_peak{};  ///< after the first kWarmUp batches
+  Bytes warm_peak{};  ///< in the second half, when the run-ahead target has fallen
   Bytes held_peak{};  ///< without working sets that are freed
   Bytes left{};       ///< used at the end
   Idle idle{};

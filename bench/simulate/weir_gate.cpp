@@ -10,16 +10,12 @@
 namespace weir::simulate {
 namespace {
 
-AdmissionRules::Time on_clock(Time time) { return AdmissionRules::Time(time); }
+using Clock = std::chrono::steady_clock;
 
 class WeirGate final : public Gate {
  public:
   WeirGate(const RunAhead& run_ahead, Memory& memory, std::size_t producers, bool beside_open)
-      : memory_(memory),
-        rules_(run_ahead),
-        places_(producers),
-        stalls_(producers),
-        beside_open_(beside_open) {}
+      : memory_(memory), rules_(run_ahead), places_(producers), beside_open_(beside_open) {}
 
   [[nodiscard]] Verdict ask(std::size_t producer, const BatchShape& shape, Time now) override {
     rules_.settle(passed_);
@@ -33,19 +29,15 @@ class WeirGate final : public Gate {
     place.grace_over = place.deadline && now >= *place.deadline;
     const AdmissionState state = state_of(place, pressure);
     place.decision = rules_.decide(state);
+    place.patience = rules_.patience(state);
     if (place.decision == Decision::kAdmit || place.decision == Decision::kForce) {
       Ticket& ticket = rules_.admit(place, state.estimate, pressure);
-      stalls_[producer] += place.held_back;
-      if (place.waited_for_room) forget_stalls(producer);
+      if (place.waited_for_room) rules_.note_synchronized();
       place = {};
       place.ticket = {&ticket, ticket.serial};
       wake_first();
       return {};
     }
-    place.released.reset();
-    place.yielded_to = place.decision == Decision::kWaitShare ? rules_.yields_to(place) : 0;
-    place.waited_for_room = place.waited_for_room || place.decision == Decision::kWaitHard ||
-                            place.decision == Decision::kWaitOpen;
     if (place.decision != Decision::kWaitOpen) place.deadline.reset();
     return wait_of(place, now);
   }
@@ -53,15 +45,13 @@ class WeirGate final : public Gate {
   void woken(std::size_t producer, Time since, Time now) override {
     Place& place = places_[producer];
     if (!place.joined) return;
-    if (place.decision == Decision::kWaitSoft) place.held_back += now - since;
-    if (place.awaited) place.released = rules_.ledger().ended(*place.awaited);
-    place.awaited.reset();
+    place.note_waited(place.decision, now - since);
     place.asleep = false;
   }
 
   void allocated(std::size_t producer, Bytes bytes, bool waited) override {
     rules_.ledger().note_allocated(places_[producer].ticket, bytes, waited);
-    if (waited) forget_stalls(producer);
+    if (waited) rules_.note_synchronized();
   }
   void freed(std::size_t producer, Bytes bytes, bool awaiting) override {
     rules_.ledger().note_freed(places_[producer].ticket, bytes, awaiting);
@@ -72,7 +62,7 @@ class WeirGate final : public Gate {
     news_ = true;
   }
 
-  void closed(std::size_t producer, Flight* flight, Time now) override {
+  void closed(std::size_t producer, Flight* flight, Time /*now*/) override {
     Place& place = places_[producer];
     Ticket& ticket = *place.ticket.ticket;
     std::array<Point, kStreamRoles> points{};
@@ -88,26 +78,22 @@ class WeirGate final : public Gate {
       }
       flight->ticket = &ticket;
     }
-    rules_.close(ticket, points, flight != nullptr, on_clock(now), passed_);
+    rules_.close(ticket, points, flight != nullptr, passed_);
     place.ticket = {};
     news_ = true;
   }
 
   void passed(const Flight& flight) override {
     Ticket& ticket = *static_cast<Ticket*>(flight.ticket);
-    const auto ran = [&](StreamRole role, const TaskTime& time) {
-      if (time.device_time != Time{}) ticket.note_ran(role, time);
-    };
-    ran(StreamRole::kCopyIn, {.device_time = flight.copying,
-                              .starved = flight.copy_starved,
-                              .end = on_clock(flight.copied)});
-    ran(StreamRole::kCompute, {.device_time = flight.computing,
-                               .gap = flight.gap,
-                               .starved = flight.starved,
-                               .end = on_clock(flight.computed)});
-    ran(StreamRole::kCompute2, {.device_time = flight.shape.collective,
-                                .starved = flight.collective_starved,
-                                .end = on_clock(flight.end)});
+    const BatchRun run = flight.run();
+    for (const StreamRole role : kAllRoles) {
+      const StreamRun& on = run.at(index_of(role));
+      if (on.device_time == Time{}) continue;
+      ticket.note_ran(role, {.device_time = on.device_time,
+                             .gap = on.gap,
+                             .starved = on.starved,
+                             .end = Clock::time_point(on.ended)});
+    }
     passed_.fill(flight.sequence);
   }
 
@@ -132,18 +118,16 @@ class WeirGate final : public Gate {
   }
   [[nodiscard]] std::optional<RunAheadStatistics> control() override {
     rules_.settle(passed_);  // those after the last question too
-    return control_so_far();
+    return rules_.run_ahead();
   }
-  [[nodiscard]] std::optional<RunAheadStatistics> control_so_far() const override {
-    return rules_.control().statistics();
-  }
+  [[nodiscard]] Time target_so_far() const override { return rules_.run_ahead().target; }
 
  private:
   struct Place : Applicant {
     bool joined = false;
     bool asleep = false;  ///< until its turn, or for an open batch
     Decision decision{};
-    std::optional<Point> awaited{};
+    Time patience{};
     std::optional<Time> deadline{};
     TicketRef ticket{};
   };
@@ -161,9 +145,6 @@ class WeirGate final : public Gate {
     return state;
   }
   void wake_first() { news_ = true; }
-  void forget_stalls(std::size_t producer) {
-    rules_.control().note_synchronized(std::exchange(stalls_[producer], Time{}));
-  }
 
   [[nodiscard]] Verdict wait_of(Place& place, Time now) {
     if (place.decision == Decision::kWaitTurn) {
@@ -176,9 +157,13 @@ class WeirGate final : public Gate {
       if (!place.deadline) place.deadline = now + std::chrono::seconds(10);
       return {.wait = Verdict::Wait::kOpen, .memory = true};
     }
-    place.awaited = rules_.ledger().point_to_await(passed_);
+    if (place.decision == Decision::kWaitShare) {
+      rules_.give_way(place);
+      return {.wait = Verdict::Wait::kTask, .task_end = now + place.patience, .soft = true};
+    }
+    const auto awaited = rules_.point_to_await(place, place.decision);
     return {.wait = Verdict::Wait::kDevice,
-            .sequence = place.awaited->sequence,
+            .sequence = awaited->sequence,
             .soft = place.decision == Decision::kWaitSoft,
             .memory = place.decision == Decision::kWaitHard};
   }
@@ -186,7 +171,6 @@ class WeirGate final : public Gate {
   Memory& memory_;
   AdmissionRules rules_;
   std::vector<Place> places_;
-  std::vector<Time> stalls_;  ///< of each producer, since it last waited for memory
   const bool beside_open_;
   std::array<std::uint64_t, kStreamRoles> passed_{};
   bool news_ = false;

@@ -17,7 +17,7 @@ STEPS = [
     ("kForce", "No room, nothing submitted, and the grace is over?", "without room: counted, with a warning"),
     ("kWaitOpen", "No room, nothing submitted, within the grace?", "an open batch closes or frees; or grace over"),
     ("kWaitSoft", "Room, but enough is queued (the run-ahead target)?", "until the device has finished some of it"),
-    ("kWaitShare", "A producer that has had less is submitting, or soon back?", "until the device has finished some work"),
+    ("kWaitShare", "Its turn has not come, and others may come back?", "until its patience is over"),
     ("kAdmit", "None of these?", "room is reserved for its estimate"),
 ]
 WIDTH, ROW = 960, 46

@@ -8,11 +8,11 @@ set -euo pipefail
 simulate=$1
 here=$(dirname "$0")
 to=${2:-$here}
-"$simulate" --workload steady-2ms --budget 4 --batches 40 --policy unbounded,throttled \
+"$simulate" --workload steady-2ms --budget 16 --batches 300 --policy unbounded,throttled \
   --svg "$to/throttling.svg"
 "$simulate" --workload bursts --budget 16 --batches 120 --policy unbounded,throttled,batches-2 \
   --svg "$to/throttling_bursts.svg"
-"$simulate" --workload bursts --budget 16 --batches 160 --policy throttled \
+"$simulate" --workload bursts --budget 16 --batches 1600 --policy throttled \
   --svg "$to/throttling_target_bursts.svg" --svg-of target
 "$simulate" --workload steady-2ms --budget 4 --batches 40000 --jitter "$here/hiccups.jitter" \
   --policy throttled --svg "$to/throttling_target_hiccups.svg" --svg-of target

@@ -13,7 +13,6 @@
 #include "allocator/base/log.hpp"
 #include "scheduler/admission/admission_rules.hpp"
 #include "scheduler/admission/batch_timeline.hpp"
-#include "scheduler/admission/fair_line.hpp"
 #include "scheduler/admission/waking.hpp"
 
 namespace weir {
@@ -22,28 +21,6 @@ namespace {
 std::string describe(const Ticket& ticket) {
   return "'" + ticket.kind->name + "', begun at " + ticket.where.file + ":" +
          std::to_string(ticket.where.line);
-}
-
-/// Numbers the admissions of the process from 1.
-std::uint64_t next_admission_serial() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
-
-/// Returns how long the run-ahead target of the admission `serial` has held the calling thread back
-/// since the thread last waited for the device by itself. Of the four that the thread used last.
-std::chrono::nanoseconds& own_stalls(std::uint64_t serial) {
-  struct Own {
-    std::uint64_t serial = 0;
-    std::chrono::nanoseconds stalls{};
-  };
-  thread_local std::array<Own, 4> all{};
-  thread_local std::size_t oldest = 0;
-  const auto own = std::ranges::find(all, serial, &Own::serial);
-  if (own != all.end()) return own->stalls;
-  Own& added = all.at(oldest++ % all.size());
-  added = {.serial = serial, .stalls = {}};
-  return added.stalls;
 }
 
 }  // namespace
@@ -70,7 +47,7 @@ class Admission::InLine : public Applicant {
   ~InLine() {
     if (!joined) return;
     Waking lock(admission_.mutex_);
-    admission_.rules_.line().leave(*this);
+    admission_.rules_.leave(*this);
     if (admission_.waits_for_open_ == this) admission_.waits_for_open_ = nullptr;
     admission_.note_listeners();
     admission_.wake_first(lock);
@@ -86,6 +63,7 @@ class Admission::InLine : public Applicant {
   const std::string_view name;
   const BatchOptions& options;
   Bytes needs;                           ///< the budget that it would fit in
+  std::chrono::nanoseconds patience{};   ///< of kWaitShare
   bool stalled = false;                  ///< it is counted as held back
   bool joined = false;                   ///< it is in the line
   bool nudged = false;                   ///< something happened since it looked
@@ -103,18 +81,13 @@ class Admission::InLine : public Applicant {
 /// A wait for one cause.
 struct Admission::Wait {
   TimelineStall cause;
-  AdmissionRules::Time start;
+  Clock::time_point start;
   TimelineSlice slice{};
 };
 
 Admission::Admission(MemoryStatistics& memory, const BatchStreams& streams, Policy policy,
-                     RunAhead run_ahead, std::chrono::nanoseconds grace)
-    : memory_(memory),
-      streams_(streams),
-      policy_(policy),
-      grace_(grace),
-      serial_(next_admission_serial()),
-      rules_(run_ahead) {
+                     RunAhead run_ahead, std::chrono::nanoseconds grace, std::uint64_t first)
+    : memory_(memory), streams_(streams), policy_(policy), grace_(grace), rules_(run_ahead, first) {
   enlist();
 }
 
@@ -124,9 +97,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     const Points passed = look_at_device();
     const Lock lock(mutex_);
     settle(passed);
-    BatchKind& kind = rules_.ledger().kind(name);
-    Ticket& ticket =
-        rules_.ledger().open(kind, kind.footprint.value_or(Bytes{}), id.where, id.number);
+    Ticket& ticket = rules_.open_unheld(name, id.where, id.number);
     note_admission(ticket, TimelineAdmission::kAdmitted);
     return TicketRef{&ticket, ticket.serial};
   }
@@ -147,20 +118,18 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     const bool for_room = decision == Decision::kWaitHard || decision == Decision::kWaitOpen;
     if (for_room && memory_.raise_budget_to(place.needs)) continue;
     if (for_room && let_forgotten_lapse()) continue;
-    place.waited_for_room = place.waited_for_room || for_room;
     if (!wait) wait.emplace(Wait{.cause = *stall_of(decision), .start = decided});
-    place.released.reset();
     const auto before = std::chrono::steady_clock::now();
     if (decision == Decision::kWaitTurn) {
       wait_turn(place);
+    } else if (decision == Decision::kWaitShare) {
+      wait_share(place);
     } else if (decision == Decision::kWaitOpen) {
       wait_for_open(place);
     } else {
-      wait_for_device(place);
+      wait_for_device(place, decision);
     }
-    if (decision == Decision::kWaitSoft) {
-      place.held_back += std::chrono::steady_clock::now() - before;
-    }
+    place.note_waited(decision, Clock::now() - before);
   }
 }
 
@@ -180,7 +149,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     const std::uint64_t looked = given_back_.load();
     place.pressure = memory_.pressure();
     if (!place.joined) {
-      rules_.join(place, place.name, this_producer(), place.pressure, place.options.weight);
+      rules_.join(place, place.name, this_thread_number(), place.pressure, place.options.weight);
       place.joined = true;
     }
     if (waits_for_open_ == &place) {
@@ -199,24 +168,24 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       place.grace.reset();  // the next wait gets a grace of its own
       place.grace_over = false;
     }
-    if (decision == Decision::kWaitTurn) wake_first(lock);  // settling may have made it the first
-    if (decision != Decision::kAdmit && decision != Decision::kForce) {
-      place.yielded_to = decision == Decision::kWaitShare ? rules_.yields_to(place) : 0;
-      return std::nullopt;
+    if (decision == Decision::kWaitTurn) wake_first(lock);  // it may have just overtaken this one
+    if (decision == Decision::kWaitShare) {
+      place.patience = rules_.patience(state);
+      rules_.give_way(place);
     }
+    if (decision != Decision::kAdmit && decision != Decision::kForce) return std::nullopt;
     if (decision == Decision::kForce) others = let_promises_lapse();
     // The first footprint may include weights, which the second batch does not create again.
     known = place.kind->given_back.has_value();
     Ticket& opened = rules_.admit(place, state.estimate, place.pressure, id.where, id.number);
     ticket = TicketRef{.ticket = &opened, .serial = opened.serial};
-    if (place.held_back.count() != 0) own_stalls(serial_) += place.held_back;
-    if (place.waited_for_room) forget_stalls();
+    if (place.waited_for_room) rules_.note_synchronized();
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
     note_admission(
         *ticket->ticket,
         decision == Decision::kForce ? TimelineAdmission::kForced : TimelineAdmission::kAdmitted,
-        rules_.control().statistics().target);
+        rules_.run_ahead().target);
     wake_first(lock);
   }
   try {
@@ -232,7 +201,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
 }
 
 void Admission::wake_first(Waking& lock) noexcept {
-  if (FairLine::Place* first = rules_.first()) static_cast<InLine*>(first)->nudge(lock);
+  if (Applicant* first = rules_.first()) static_cast<InLine*>(first)->nudge(lock);
 }
 
 /// Called when a batch closed or memory was freed. Wakes the waiter if it can now go on, or if the
@@ -284,6 +253,17 @@ void Admission::wait_turn(InLine& place) {
   place.asleep_on.reset();
 }
 
+// Ends: after its patience. Whoever comes before it wakes it again when it leaves the line.
+void Admission::wait_share(InLine& place) {
+  const auto until = Clock::now() + place.patience;
+  Lock lock(mutex_);
+  place.asleep_on = own_sleep();
+  const auto is_woken = [&] { return place.nudged; };
+  ++counts_.sleeps;
+  (void)own_sleep()->wait_until(lock, place.options.stop, until, is_woken);
+  place.asleep_on.reset();
+}
+
 // Ends: at the deadline, which moves only when an open batch has closed. Only the first in line is
 // admitted, so the number of open batches falls; with none open there is no wait. A forced batch
 // leaves the line, and the next one begins its own grace.
@@ -303,16 +283,14 @@ void Admission::wait_for_open(InLine& place) {
 }
 
 // Ends: the device finishes submitted work by itself.
-void Admission::wait_for_device(InLine& place) {
+void Admission::wait_for_device(InLine& place, Decision decision) {
   std::optional<Point> point;
   {
     const Lock lock(mutex_);
-    point = rules_.ledger().point_to_await(passed_);
+    point = rules_.point_to_await(place, decision);
   }
   if (point) {
     (void)streams_.progress.wait(*point, place.options.stop);
-    const Lock lock(mutex_);
-    place.released = rules_.ledger().ended(*point);
   } else {
     record_missing();  // throws if it fails again, since nothing would end the wait
   }
@@ -342,8 +320,7 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
   }
   Waking lock(mutex_);
   if (!rules_.ledger().is_open(ref)) return;
-  const auto now = ref.ticket->released ? std::chrono::steady_clock::now() : AdmissionRules::Time{};
-  rules_.close(*ref.ticket, points, learn, now, passed);
+  rules_.close(*ref.ticket, points, learn, passed);
   submitted_.store(rules_.ledger().submitted(), std::memory_order_relaxed);
   if (missing) missing_points_.store(true, std::memory_order_relaxed);
   counts_.most_submitted = std::max(counts_.most_submitted, rules_.ledger().submitted());
@@ -399,18 +376,12 @@ void Admission::settle() {
 void Admission::settle(const Points& passed) {
   rules_.settle(passed);
   submitted_.store(rules_.ledger().submitted(), std::memory_order_relaxed);
-  passed_ = passed;
 }
 
-void Admission::note_synchronized(TicketRef own) {
-  settle();  // the gaps before are still charged to what was held back before
+void Admission::note_synchronized() {
+  settle();  // what was lost before still counts
   const Lock lock(mutex_);
-  forget_stalls();
-  rules_.ledger().note_synchronized(own);
-}
-
-void Admission::forget_stalls() noexcept {
-  rules_.control().note_synchronized(std::exchange(own_stalls(serial_), {}));
+  rules_.note_synchronized();
 }
 
 bool Admission::let_forgotten_lapse() {
@@ -441,7 +412,7 @@ std::string Admission::let_promises_lapse() {
   std::string names;
   for (Ticket* ticket : rules_.ledger().open_tickets()) {
     names += (names.empty() ? "" : "; ") + describe(*ticket);
-    ticket->lapsed = true;
+    rules_.ledger().lapse(*ticket);
   }
   return names;
 }
@@ -456,7 +427,7 @@ void Admission::warn_of_force(const AdmissionState& state, std::string_view kind
 }
 
 void Admission::count_stall(InLine& place, const BatchId& id, const Wait& wait,
-                            AdmissionRules::Time end) {
+                            Clock::time_point end) {
   note_stall(wait.slice, wait.cause, id.number, place.name, id.where);
   const Lock lock(mutex_);
   if (!std::exchange(place.stalled, true)) ++counts_.stalled;
@@ -485,6 +456,7 @@ void Admission::record_live(TimelineSink& sink) {
   const Lock lock(mutex_);
   for (const SettledUnheard& batch : rules_.ledger().take_settled_unheard()) {
     note_settled_unheard(sink, batch);
+    rules_.ledger().unuse(*batch.kind);
   }
   for (Ticket* ticket : rules_.ledger().open_tickets()) note_live(sink, *ticket);
   for (Ticket* ticket : rules_.ledger().submitted_tickets()) note_live(sink, *ticket);
@@ -497,7 +469,7 @@ AdmissionStatistics Admission::statistics() const {
   counts.submitted = rules_.ledger().submitted();
   counts.settled = rules_.ledger().settled();
   counts.charged = rules_.ledger().charged(memory_.pressure().awaiting);
-  counts.run_ahead = rules_.control().statistics();
+  counts.run_ahead = rules_.run_ahead();
   return counts;
 }
 
@@ -505,7 +477,9 @@ std::optional<Bytes> Admission::expected(std::string_view kind) {
   settle();
   const Lock lock(mutex_);
   Ledger& ledger = rules_.ledger();
-  return ledger.expected(ledger.kind(kind), {});
+  BatchKind& of = ledger.use(kind);
+  ledger.unuse(of);
+  return ledger.expected(of, {});
 }
 
 }  // namespace weir

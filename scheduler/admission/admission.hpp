@@ -83,9 +83,10 @@ struct BatchStreams {
 /// Lines up, admits and settles the batches of one scheduler.
 class Admission final : public BudgetUser, private TimelineSource {
  public:
-  /// `memory` is what batches take from.
+  /// `memory` is what batches take from. A run-ahead that adapts begins with `first` batches.
   Admission(MemoryStatistics& memory, const BatchStreams& streams, Policy policy,
-            RunAhead run_ahead, std::chrono::nanoseconds grace);
+            RunAhead run_ahead, std::chrono::nanoseconds grace,
+            std::uint64_t first = RunAheadLimit::kFirstBatches);
   ~Admission() override { leave(); }
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
@@ -113,8 +114,8 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] bool await_memory(const MemoryWait& wait);
   [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
 
-  /// Call after the calling thread has waited for the device by itself; `own` is its open batch.
-  void note_synchronized(TicketRef own = {});
+  /// Call after the calling thread has waited for the device by itself.
+  void note_synchronized();
 
   /// Settles every batch whose points the device has passed, after its frees reached the pool.
   void settle();
@@ -142,7 +143,8 @@ class Admission final : public BudgetUser, private TimelineSource {
   struct Wait;
   struct Blocked;
   class Waking;
-  using Points = std::array<std::uint64_t, kStreamRoles>;
+  using Points = AdmissionRules::Passed;
+  using Clock = std::chrono::steady_clock;
 
   [[nodiscard]] AdmissionState state_of(const InLine& place, const Pressure& pressure) const
       WEIR_REQUIRES(mutex_);
@@ -150,8 +152,9 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, const BatchId& id,
                                                    const Points& passed, Decision& decision);
   void wait_turn(InLine& place);
+  void wait_share(InLine& place);
   void wait_for_open(InLine& place);
-  void wait_for_device(InLine& place);
+  void wait_for_device(InLine& place, Decision decision);
   void wake_first(Waking& lock) noexcept WEIR_REQUIRES(mutex_);
   void wake_who_waits_for_open(Waking& lock, bool awaiting) noexcept WEIR_REQUIRES(mutex_);
   void wake_blocked(Waking& lock, bool whole) noexcept WEIR_REQUIRES(mutex_);
@@ -167,8 +170,6 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] Points look_at_device();
   /// Settles every batch whose points are passed.
   void settle(const Points& passed) WEIR_REQUIRES(mutex_);
-  /// The calling thread has waited where it would have waited without its stalls, too.
-  void forget_stalls() noexcept WEIR_REQUIRES(mutex_);
   void record_missing();
   /// Warns of a batch that was perhaps never closed, and stops reserving memory for it. Returns
   /// false if there is none.
@@ -178,17 +179,15 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] std::string let_promises_lapse() WEIR_REQUIRES(mutex_);
   void warn_if_no_room(const AdmissionState& state, std::string_view kind);
   void warn_of_force(const AdmissionState& state, std::string_view kind, const std::string& others);
-  void count_stall(InLine& place, const BatchId& id, const Wait& wait, AdmissionRules::Time end);
+  void count_stall(InLine& place, const BatchId& id, const Wait& wait, Clock::time_point end);
 
   MemoryStatistics& memory_;
   const BatchStreams streams_;
   const Policy policy_;
   const std::chrono::nanoseconds grace_;
-  const std::uint64_t serial_;  ///< of this admission in the process
 
   mutable Mutex mutex_{LockRank::kAdmission};
   AdmissionRules rules_ WEIR_GUARDED_BY(mutex_);
-  Points passed_ WEIR_GUARDED_BY(mutex_){};
   /// The batch that waits for open batches: first in line, or first until a newcomer overtook it.
   InLine* waits_for_open_ WEIR_GUARDED_BY(mutex_) = nullptr;
   /// Allocations in their grace, oldest first.

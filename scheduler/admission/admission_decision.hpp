@@ -22,8 +22,8 @@ enum class Decision : std::uint8_t {
   kWaitHard,   ///< it might not fit beside what is held and reserved
   kWaitSoft,   ///< enough device time is queued
   kWaitOpen,   ///< as kWaitHard with nothing submitted: an open batch must close or free
+  kWaitShare,  ///< for `patience`: others that have had less may come back
   kForce,      ///< admitted without room: the grace ended before enough was freed
-  kWaitShare,  ///< a producer that has had less is submitting, and will be back in the line
   kRefuse,     ///< its wait was cancelled
 };
 
@@ -31,7 +31,7 @@ struct AdmissionState {
   bool first_in_line = true;
   bool cancelled = false;
   bool grace_over = false;            ///< it has waited for open batches for the whole grace
-  bool yields = false;                ///< FairLine::yields
+  bool is_due = true;                 ///< FairLine::is_due
   Bytes held{};                       ///< by the pool: allocated + awaiting
   Bytes budget{};                     ///< of the pool, at the same moment
   Bytes live{};                       ///< part of held that belongs to no unsettled batch
@@ -39,26 +39,56 @@ struct AdmissionState {
   Bytes estimate{};                   ///< expected peak of this batch
   std::uint64_t open = 0;             ///< batches begun and not closed
   std::uint64_t submitted = 0;        ///< batches closed and not settled
-  std::chrono::nanoseconds queued{};  ///< expected device time of all behind the running batch
+  std::chrono::nanoseconds queued{};  ///< behind the running work on the fullest of its streams
+  std::chrono::nanoseconds takes{};   ///< expected of the batch on its busiest stream
   std::chrono::nanoseconds copy{};    ///< the longest copies of a batch in the line
 };
 
-/// True if the estimate fits beside all that is held and reserved. If no batch is open, it need
-/// only fit beside live memory: the new batch's allocations then wait for submitted work, which the
-/// device finishes by itself. So it starts with the part of the room that it finds.
+/// True if the estimate fits in `limit` beside all that is held and reserved.
+[[nodiscard]] constexpr bool fits(const AdmissionState& state, Bytes limit) noexcept {
+  const Bytes room = minus_or_zero(limit, state.held);
+  return state.held <= limit && state.unspent <= room && state.estimate <= room - state.unspent;
+}
+
+/// True if the estimate fits in the budget. If no batch is open, it need only fit beside live
+/// memory: the new batch's allocations then wait for submitted work, which the device finishes by
+/// itself. So it starts with the part of the room that it finds.
 [[nodiscard]] constexpr bool has_room(const AdmissionState& state) noexcept {
-  const Bytes room = minus_or_zero(state.budget, state.held);
-  const bool fits =
-      state.held <= state.budget && state.unspent <= room && state.estimate <= room - state.unspent;
   const bool early =
       state.open == 0 && state.live <= state.budget && state.estimate <= state.budget - state.live;
-  return fits || early;
+  return fits(state, state.budget) || early;
+}
+
+/// True if the batch would leave less than half of the room beside live memory. Never of a batch
+/// that needs an eighth of it: then few fit, and the budget decides.
+[[nodiscard]] constexpr bool is_room_half_full(const AdmissionState& state) noexcept {
+  const Bytes room = minus_or_zero(state.budget, state.live);
+  return state.estimate.count <= room.count / 8 && !fits(state, state.live + Bytes{room.count / 2});
+}
+
+/// True if waiting costs no speed as far as is known.
+[[nodiscard]] constexpr bool is_enough(const AdmissionState& state,
+                                       const RunAheadTarget& target) noexcept {
+  const std::uint64_t in_flight = state.open + state.submitted;
+  return soft_limit_reached(in_flight, state.queued, target.limit) || in_flight >= target.most ||
+         (target.half_of_room && in_flight >= 2 && is_room_half_full(state));
+}
+
+/// Returns how long a batch that is not due lets others come back. Until half of the target is left
+/// of what is queued behind the running work: the device does not run dry meanwhile. With less
+/// queued, a 32nd of its own time, and not more than a quarter of the queue.
+[[nodiscard]] constexpr std::chrono::nanoseconds patience(const AdmissionState& state,
+                                                          const RunAheadTarget& target) noexcept {
+  if (!target.limit.batches) return {};
+  const auto half = target.limit.time.value_or(std::chrono::nanoseconds{}) / 2;
+  const auto least = std::min(state.queued / 4, state.takes / 32);
+  return half.count() != 0 ? std::max(state.queued - half, least) : least;
 }
 
 /// With nothing submitted and no batch open, admits the first in line whatever its size, since no
 /// wait could help. Otherwise the hard limit decides, then the soft one.
 [[nodiscard]] constexpr Decision decide(const AdmissionState& state,
-                                        const RunAhead& run_ahead) noexcept {
+                                        const RunAheadTarget& target) noexcept {
   if (state.cancelled) return Decision::kRefuse;
   if (!state.first_in_line) return Decision::kWaitTurn;
   if (state.submitted == 0 && state.open == 0) return Decision::kAdmit;
@@ -66,13 +96,8 @@ struct AdmissionState {
     if (state.submitted != 0) return Decision::kWaitHard;
     return state.grace_over ? Decision::kForce : Decision::kWaitOpen;
   }
-  if (state.submitted != 0 && soft_limit_reached(state.submitted, state.queued, run_ahead)) {
-    return Decision::kWaitSoft;
-  }
-  // Fairness must not idle the device, so it needs two submitted batches. One is enough where two
-  // may reach the soft limit: with two submitted nobody would be admitted, and with one everybody.
-  const std::uint64_t enough = std::clamp<std::uint64_t>(run_ahead.batches.value_or(3), 2, 3) - 1;
-  if (state.yields && state.submitted >= enough) return Decision::kWaitShare;
+  if (state.submitted != 0 && is_enough(state, target)) return Decision::kWaitSoft;
+  if (!state.is_due && patience(state, target).count() != 0) return Decision::kWaitShare;
   return Decision::kAdmit;
 }
 

@@ -29,7 +29,7 @@ struct Admission::Blocked : BlockedAllocation {
 void Admission::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
   Waking lock(mutex_);
   rules_.ledger().note_allocated(ref, bytes, waited);
-  if (waited) forget_stalls();
+  if (waited) rules_.note_synchronized();
   // A waiter that looked after the pool gave the bytes and before this saw them twice: held, and
   // promised as well.
   wake_who_waits_for_open(lock, false);
@@ -38,7 +38,7 @@ void Admission::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
 void Admission::note_waited(TicketRef ref) {
   const Lock lock(mutex_);
   rules_.ledger().note_waited(ref);
-  forget_stalls();
+  rules_.note_synchronized();
 }
 
 void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {
@@ -117,7 +117,7 @@ void Admission::limit_to_use(BudgetLimit& limit) noexcept {
   const Pressure now = memory_.pressure();
   const Bytes unspent = rules_.ledger().unspent();
   const bool idle = rules_.ledger().open_count() == 0 && rules_.ledger().submitted() == 0 &&
-                    rules_.line().first() == nullptr && blocked_.empty();
+                    rules_.first() == nullptr && blocked_.empty();
   limit.set_for({.held = now.held + unspent,
                  .committed = minus_or_zero(now.held, now.awaiting) + unspent,
                  .idle = idle});

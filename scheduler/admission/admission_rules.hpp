@@ -4,19 +4,20 @@
 // bench/simulate runs the same rules on simulated time. A data structure only; the user holds the
 // lock and passes the time in.
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "allocator/base/time_after.hpp"
 #include "allocator/statistics.hpp"
 #include "scheduler/admission/admission_decision.hpp"
 #include "scheduler/admission/fair_line.hpp"
+#include "scheduler/admission/free_run.hpp"
 #include "scheduler/admission/ledger.hpp"
 #include "scheduler/admission/policy.hpp"
-#include "scheduler/admission/run_ahead_control.hpp"
+#include "scheduler/admission/run_ahead_limit.hpp"
 
 namespace weir {
 
@@ -50,94 +51,82 @@ struct Applicant : FairLine::Place {
   BatchKind* kind = nullptr;
   std::optional<Bytes> hint{};
   bool grace_over = false;  ///< it has waited for open batches for the whole grace
-  /// How long the run-ahead target alone has held it back.
+  /// How long the run-ahead target and its turn alone have held it back.
   std::chrono::nanoseconds held_back{};
   bool waited_for_room = false;  ///< for memory, before its admission
-  std::uint64_t yielded_to = 0;  ///< for whose turn it waits, or has waited last; 0: nobody's
-  std::chrono::nanoseconds joined_at{};  ///< device time of all batches settled before it joined
-  /// When what it was held back for ended; none: it was not held back, or that is not known.
-  std::optional<std::chrono::steady_clock::time_point> released{};
+
+  /// Call when it has waited as `decision` said, for so long.
+  void note_waited(Decision decision, std::chrono::nanoseconds wait) noexcept {
+    if (decision == Decision::kWaitSoft || decision == Decision::kWaitShare) held_back += wait;
+    if (decision == Decision::kWaitHard || decision == Decision::kWaitOpen) waited_for_room = true;
+  }
 };
 
 class AdmissionRules {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Passed = std::array<std::uint64_t, kStreamRoles>;
 
-  explicit AdmissionRules(const RunAhead& run_ahead) noexcept : control_(run_ahead) {}
+  /// See RunAheadLimit.
+  explicit AdmissionRules(const RunAhead& run_ahead,
+                          std::uint64_t first = RunAheadLimit::kFirstBatches) noexcept
+      : limit_(run_ahead, first) {}
 
   /// Puts the batch into the line. The only function beside `admit` that may throw
   /// (std::bad_alloc).
-  void join(Applicant& batch, std::string_view kind, const Producer& producer,
+  void join(Applicant& batch, std::string_view kind, std::uint64_t producer,
             const Pressure& pressure, std::uint32_t weight = 1);
-  /// Returns who may be admitted next; null if nobody waits. Fair by bytes, but if enough device
-  /// time is queued, time is scarce and bytes are not: then a waiter is passed over whose producer
-  /// would have more of it queued, for its weight, than another waiter's with its batch. But not
-  /// for longer than the device takes to run the share of all others.
-  ///
-  /// Settling changes who that is, and wakes nobody. A waiter that finds another one first must
-  /// wake it.
-  [[nodiscard]] FairLine::Place* first() const noexcept;
+  /// Removes the batch from the line; it is not charged.
+  void leave(Applicant& batch) noexcept;
+  /// Returns who may be admitted next; null if nobody waits.
+  [[nodiscard]] Applicant* first() const noexcept { return static_cast<Applicant*>(line_.first()); }
   /// Returns what the decision on the batch depends on.
   [[nodiscard]] AdmissionState state_of(const Applicant& batch, bool cancelled,
-                                        const Pressure& pressure) const;
+                                        const Pressure& pressure) const noexcept;
   [[nodiscard]] Decision decide(const AdmissionState& state) const noexcept {
-    return weir::decide(state, control_.target(state.copy));
+    return weir::decide(state, limit_.target(state.copy));
   }
-  /// Returns for which producer's turn the batch waits if `decide` says kWaitShare.
-  [[nodiscard]] std::uint64_t yields_to(const Applicant& batch) const noexcept;
+  /// Returns how long the batch waits if that is kWaitShare.
+  [[nodiscard]] std::chrono::nanoseconds patience(const AdmissionState& state) const noexcept {
+    return weir::patience(state, limit_.target(state.copy));
+  }
+  /// Returns the point whose passing may let the batch go on, of a batch that waits for the device.
+  [[nodiscard]] std::optional<Point> point_to_await(const Applicant& batch,
+                                                    Decision decision) const noexcept;
+  /// Call before the batch waits because of kWaitShare.
+  void give_way(Applicant& batch) const noexcept { line_.give_way(batch); }
   /// Opens the batch, which leaves the line.
   Ticket& admit(Applicant& batch, Bytes estimate, const Pressure& pressure, CallSite where = {},
                 std::uint32_t number = 0);
-  /// Call when the open batch has been submitted. `now` is when, and only batches that were held
-  /// back need it. `passed`: how far the device is, also if that is not settled yet.
-  void close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn, Time now,
-             const std::array<std::uint64_t, kStreamRoles>& passed = {});
+  /// Opens a batch that never was in the line.
+  Ticket& open_unheld(std::string_view kind, CallSite where, std::uint32_t number);
+  /// Call when the open batch has been submitted. `passed`: how far the device is, whose work is
+  /// then no longer queued.
+  void close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn,
+             const Passed& passed);
   /// Settles every submitted batch whose points are passed.
-  void settle(const std::array<std::uint64_t, kStreamRoles>& passed);
+  void settle(const Passed& passed);
+  /// Call after a frontend has waited for the device by itself, or for memory.
+  void note_synchronized() noexcept { free_run_.note_synchronized(); }
 
   [[nodiscard]] Ledger& ledger() noexcept { return ledger_; }
   [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
-  [[nodiscard]] FairLine& line() noexcept { return line_; }
-  [[nodiscard]] const FairLine& line() const noexcept { return line_; }
-  [[nodiscard]] RunAheadControl& control() noexcept { return control_; }
-  [[nodiscard]] const RunAheadControl& control() const noexcept { return control_; }
+  [[nodiscard]] RunAheadStatistics run_ahead() const noexcept {
+    return limit_.statistics(free_run_.lost());
+  }
 
  private:
-  using Queues = std::span<const Ledger::ProducerQueue>;
-
-  /// Whether so much device time is queued that producers share it.
-  [[nodiscard]] bool time_is_scarce() const noexcept;
-  /// Returns what the copies of a waiting batch are expected to take at most. The queue must be as
-  /// long when that batch's turn comes.
-  [[nodiscard]] std::chrono::nanoseconds longest_copy() const noexcept;
-  /// Returns the most device time that a waiter's producer may have queued with its batch, in
-  /// nanoseconds over its weight, to go before others.
-  [[nodiscard]] double most_queued(Queues queues) const noexcept;
-  [[nodiscard]] double queued_with(const FairLine::Place& place, Queues queues) const noexcept;
-  /// Whether the device has run so much since the batch joined that its share is a batch.
-  [[nodiscard]] bool is_overdue(const Applicant& batch, std::uint64_t weights) const noexcept;
   /// Returns the bytes held that neither an open batch allocated nor the device alone can free.
-  [[nodiscard]] Bytes live(const Pressure& pressure) const;
-  [[nodiscard]] Bytes all_not_live(const Pressure& pressure) const;
-  [[nodiscard]] Bytes estimate(const Applicant& batch, const Pressure& pressure) const;
-
-  /// Returns the stream that the batches of late have kept busiest, of those that the batch uses.
-  /// Not its own busiest: a batch with a long copy delays the computes, which matter.
-  [[nodiscard]] std::size_t note_busiest(const Ticket& ticket) noexcept;
-  /// Returns the part of the stream's idle time before the batch that may be ours: in which it
-  /// waited for no other stream, or for tasks that could have ended earlier. None if the batch was
-  /// ready before.
-  [[nodiscard]] std::chrono::nanoseconds lost_gap(const Ticket& ticket, std::size_t role) noexcept;
-  /// Returns when the device ran the batch.
-  [[nodiscard]] RunBatch run_of(const Ticket& ticket) noexcept;
+  [[nodiscard]] Bytes live(const Pressure& pressure) const noexcept;
+  [[nodiscard]] Bytes all_not_live(const Pressure& pressure) const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds copy_of(const BatchKind& kind) const noexcept {
+    return ledger_.expected_times(kind).at(index_of(StreamRole::kCopyIn));
+  }
+  [[nodiscard]] Bytes estimate(const Applicant& batch, const Pressure& pressure) const noexcept;
 
   Ledger ledger_;
   FairLine line_;
-  RunAheadControl control_;
-  std::chrono::nanoseconds ran_{};  ///< device time of all settled batches
-  StreamTimes earlier_{};           ///< RunAheadControl::could_end_earlier
-  StreamTimes busy_{};              ///< device time of the batches of late
-  StreamTimes ended_{};             ///< of each stream's settled work, on the steady clock
+  FreeRun free_run_;
+  RunAheadLimit limit_;
 };
 
 }  // namespace weir

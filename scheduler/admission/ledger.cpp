@@ -22,37 +22,62 @@ std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) {
   return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
 
-StreamTimes times_of(const Ticket& ticket) {
-  StreamTimes times{};
-  for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    times.at(role) =
-        std::chrono::nanoseconds(ticket.device_time.at(role).load(std::memory_order_relaxed));
-  }
-  return times;
+std::chrono::nanoseconds read(const std::atomic<std::int64_t>& time) {
+  return std::chrono::nanoseconds(time.load(std::memory_order_relaxed));
 }
 
 }  // namespace
 
 void Ticket::note_ran(StreamRole role, const TaskTime& time) noexcept {
-  const std::size_t i = index_of(role);
+  Ran& on = ran.at(index_of(role));
   const auto relaxed = std::memory_order_relaxed;
-  if (device_time.at(i).fetch_add(time.device_time.count(), relaxed) == 0) {
-    gap.at(i).store(time.gap.count(), relaxed);
-    starved.at(i).store(time.starved.count(), relaxed);
-    begun.at(i).store(nanoseconds_of(time.end) - time.device_time.count(), relaxed);
+  const std::int64_t ends = nanoseconds_of(time.end);
+  if (on.device_time.fetch_add(time.device_time.count(), relaxed) == 0) {
+    on.gap.store(time.gap.count(), relaxed);
+    on.begun.store(ends - time.device_time.count(), relaxed);
   }
-  ended.at(i).store(nanoseconds_of(time.end), relaxed);
+  on.starved.fetch_add(time.starved.count(), relaxed);
+  on.ended.store(ends, relaxed);
 }
 
-BatchKind& Ledger::kind(std::string_view name) {
-  if (last_kind_ != nullptr && last_kind_->name == name) return *last_kind_;
-  auto found = kinds_.find(name);
-  if (found == kinds_.end()) {
-    auto kind = std::make_unique<BatchKind>();
-    kind->name = name;
-    found = kinds_.emplace(kind->name, std::move(kind)).first;
+BatchRun Ticket::run() const noexcept {
+  BatchRun runs{};
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    if (!touched.at(role)) continue;
+    const Ran& on = ran.at(role);
+    runs.at(role) = {.device_time = read(on.device_time),
+                     .gap = read(on.gap),
+                     .starved = read(on.starved),
+                     .begun = read(on.begun),
+                     .ended = read(on.ended)};
   }
-  return *(last_kind_ = found->second.get());
+  return runs;
+}
+
+BatchKind& Ledger::use(std::string_view name) {
+  if (last_kind_ == nullptr || last_kind_->name != name) {
+    auto found = kinds_.find(name);
+    if (found == kinds_.end()) {
+      if (kinds_.size() >= 2 * kRememberedKinds) forget_kinds();
+      auto kind = std::make_unique<BatchKind>();
+      kind->name = name;
+      found = kinds_.emplace(kind->name, std::move(kind)).first;
+    }
+    last_kind_ = found->second.get();
+  }
+  ++last_kind_->users;
+  last_kind_->used = ++uses_;
+  return *last_kind_;
+}
+
+void Ledger::forget_kinds() noexcept {
+  std::erase_if(kinds_, [this](const auto& entry) {
+    BatchKind& kind = *entry.second;
+    if (kind.users != 0 || kind.recent || uses_ - kind.used < kRememberedKinds) return false;
+    if (kind.last != nullptr) free_.push_back(kind.last);
+    return true;
+  });
+  last_kind_ = nullptr;
 }
 
 std::optional<Bytes> Ledger::expected(const BatchKind& kind,
@@ -71,25 +96,12 @@ std::optional<Bytes> Ledger::largest_known() const noexcept {
   return largest.count == 0 ? std::nullopt : std::optional(largest);
 }
 
-std::optional<StreamTimes> Ledger::longest_known() const noexcept {
-  std::optional<StreamTimes> longest;
-  for (const BatchKind* kind : recent_) {
-    if (kind == nullptr) break;
-    if (!longest) longest.emplace();
-    for (std::size_t role = 0; role < kStreamRoles; ++role) {
-      longest->at(role) = std::max(longest->at(role), kind->device_time.at(role));
-    }
-  }
-  return longest;
-}
-
 Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint32_t number) {
   if (free_.empty()) {
     // Reserves room for every ticket in every list, so that no later step can fail.
     const std::size_t count = tickets_.size() + 1;
     for (auto* list : {&free_, &open_, &submitted_}) list->reserve(count);
     settled_unheard_.reserve(count);
-    queues_.reserve(count);
     tickets_.push_back(std::make_unique<Ticket>());
     free_.push_back(tickets_.back().get());
   }
@@ -102,7 +114,7 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
   ticket.told = {};
   ticket.kind = &kind;
   ticket.where = where;
-  ticket.producer = 0;
+  ticket.expected = expected_times(kind);
   ticket.estimate = estimate;
   ticket.net = ticket.peak = ticket.awaiting = {};
   ticket.closed_before = closed_;
@@ -110,12 +122,10 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
   ticket.learn = true;
   ticket.lapsed = false;
   ticket.touched = {};
-  ticket.released.reset();
   ticket.credit = {};
   ticket.waited_for_memory = false;
-  for (auto* times :
-       {&ticket.device_time, &ticket.gap, &ticket.starved, &ticket.begun, &ticket.ended}) {
-    for (auto& time : *times) time.store(0, std::memory_order_relaxed);
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    queued_.at(role) += ticket.expected.at(role);
   }
   return ticket;
 }
@@ -131,13 +141,7 @@ void Ledger::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
 }
 
 void Ledger::note_waited(TicketRef ref) {
-  if (!refers_to_open(ref)) return;
-  ref.ticket->released.reset();
-  ref.ticket->waited_for_memory = true;
-}
-
-void Ledger::note_synchronized(TicketRef ref) {
-  if (refers_to_open(ref)) ref.ticket->released.reset();
+  if (refers_to_open(ref)) ref.ticket->waited_for_memory = true;
 }
 
 void Ledger::note_freed(TicketRef ref, Bytes bytes, bool awaiting) {
@@ -153,13 +157,54 @@ void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points
   ticket.points = points;
   ticket.learn = learn;
   ticket.closed = ++closed_;
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    if (!ticket.touched.at(role)) dequeue(ticket, role);
+  }
   submitted_.push_back(&ticket);
+  has_news_ = true;
   (void)note_batch(TimelineKind::kClose, ticket);
 }
 
+void Ledger::dequeue(Ticket& ticket, std::size_t role) noexcept {
+  queued_.at(role) -= std::exchange(ticket.expected.at(role), {});
+}
+
+void Ledger::note_passed(const std::array<std::uint64_t, kStreamRoles>& passed) noexcept {
+  bool is_new = false;
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    is_new = is_new || passed.at(role) > passed_.at(role);
+    passed_.at(role) = std::max(passed_.at(role), passed.at(role));
+  }
+  if (!is_new) return;
+  has_news_ = true;
+  for (Ticket* ticket : submitted_) (void)pass(*ticket);
+}
+
+bool Ledger::pass(Ticket& ticket) noexcept {
+  bool is_passed = true;
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    if (!ticket.touched.at(role)) continue;
+    if (ticket.points.at(role).sequence <= passed_.at(role)) {
+      dequeue(ticket, role);
+    } else {
+      is_passed = false;
+    }
+  }
+  return is_passed;
+}
+
 void Ledger::settle(Ticket& ticket) {
+  if (ticket.learn) learn_times(ticket);
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    if (!ticket.touched.at(role)) continue;
+    Ticket::Ran& on = ticket.ran.at(role);
+    for (auto* time : {&on.device_time, &on.gap, &on.starved, &on.begun, &on.ended}) {
+      time->store(0, std::memory_order_relaxed);
+    }
+  }
   if (!note_batch(TimelineKind::kSettle, ticket)) keep_unheard(ticket);
   ticket.state = Ticket::State::kSettled;
+  --ticket.kind->users;
   if (ticket.learn) {
     learn_from(ticket);
   } else {
@@ -171,6 +216,7 @@ void Ledger::keep_unheard(const Ticket& ticket) noexcept {
   // Bounded by the number of tickets: a batch begun while nothing was recorded is known to nobody.
   const bool is_known = ticket.told.admission != nullptr;
   if (!is_known || settled_unheard_.size() == settled_unheard_.capacity()) return;
+  ++ticket.kind->users;
   settled_unheard_.push_back({.number = ticket.number,
                               .kind = ticket.kind,
                               .where = ticket.where,
@@ -184,14 +230,21 @@ std::vector<SettledUnheard> Ledger::take_settled_unheard() {
   return std::exchange(settled_unheard_, std::move(none));
 }
 
+void Ledger::learn_times(const Ticket& ticket) noexcept {
+  BatchKind& kind = *ticket.kind;
+  const bool is_first_of_all = recent_.front() == nullptr;
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    const auto time = read(ticket.ran.at(role).device_time);
+    const auto move = [time](std::chrono::nanoseconds& average, bool is_first, int part) {
+      if (time != average) average = is_first ? time : average + (time - average) / part;
+    };
+    move(kind.device_time.at(role), !kind.footprint, 4);
+    move(mean_times_.at(role), is_first_of_all, 16);
+  }
+}
+
 void Ledger::learn_from(Ticket& ticket) {
   BatchKind& kind = *ticket.kind;
-  const StreamTimes times = times_of(ticket);
-  const bool first = !kind.footprint;
-  for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    std::chrono::nanoseconds& average = kind.device_time.at(role);
-    average = first ? times.at(role) : average + (times.at(role) - average) / 4;
-  }
   if (kind.last != nullptr) {
     const Bytes largest = std::max(kind.given_back.value_or(Bytes{}), given_back(*kind.last));
     // A larger value counts at once and a smaller one slowly: too low an estimate costs more.
@@ -256,98 +309,40 @@ const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,
     return now - *ticket->found_idle >= patience;
   });
   if (forgotten == open_.end()) return nullptr;
-  (*forgotten)->lapsed = true;
+  lapse(**forgotten);
   return *forgotten;
 }
 
-std::chrono::nanoseconds Ledger::sum_of_times(std::span<Ticket* const> tickets,
-                                              std::span<Ticket* const> more) const noexcept {
-  if (tickets.empty() && more.empty()) return {};
-  StreamTimes sum{};
-  std::optional<StreamTimes> guess;
-  for (const std::span<Ticket* const> part : {tickets, more}) {
-    for (const Ticket* ticket : part) {
-      const StreamTimes* times = &ticket->kind->device_time;
-      if (ticket->lapsed) continue;
-      if (!ticket->kind->footprint) {
-        if (!guess) guess = longest_known();
-        if (!guess) return kUnknownTime;
-        times = &*guess;
-      }
-      for (std::size_t role = 0; role < kStreamRoles; ++role) sum.at(role) += times->at(role);
-    }
+void Ledger::lapse(Ticket& ticket) noexcept {
+  ticket.lapsed = true;
+  for (std::size_t role = 0; role < kStreamRoles; ++role) dequeue(ticket, role);
+}
+
+Ledger::Queue Ledger::queued(const BatchKind& kind) const noexcept {
+  Queue fullest;
+  const StreamTimes& uses = expected_times(kind);
+  for (std::size_t role = 0; role < kStreamRoles; ++role) {
+    if (uses.at(role).count() == 0 || queued_.at(role) <= fullest.time) continue;
+    const auto runs = std::ranges::find_if(submitted_, [role](const Ticket* ticket) {
+      return ticket->expected.at(role).count() != 0;
+    });
+    if (runs == submitted_.end()) continue;
+    const auto behind = queued_.at(role) - (*runs)->expected.at(role);
+    if (behind > fullest.time) fullest = {.role = role, .time = behind};
   }
-  return *std::ranges::max_element(sum);
+  return fullest;
 }
 
-std::chrono::nanoseconds Ledger::queued_behind(
-    const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
-  return sum_of_times(behind(passed));
-}
-
-std::chrono::nanoseconds Ledger::queued_and_open() const noexcept {
-  return sum_of_times(behind({}), open_);
-}
-
-std::span<Ticket* const> Ledger::behind(
-    const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
-  const auto runs = std::ranges::find_if(
-      submitted_, [&passed](const Ticket* ticket) { return !ticket->passed_all(passed); });
-  if (runs == submitted_.end()) return {};
-  return std::span(runs + 1, submitted_.end());
-}
-
-std::span<const Ledger::ProducerQueue> Ledger::queues() const noexcept {
-  std::optional<StreamTimes> guess;
-  queues_.clear();  // keeps the memory: open() has reserved one for each ticket
-  for (const Ticket* ticket : submitted_) {
-    auto queue = std::ranges::lower_bound(queues_, ticket->producer, {}, &ProducerQueue::producer);
-    if (queue == queues_.end() || queue->producer != ticket->producer) {
-      queue = queues_.insert(queue, {.producer = ticket->producer});
-    }
-    StreamTimes times = ticket->kind->device_time;
-    if (!ticket->kind->footprint) {
-      if (!guess) guess = longest_known().value_or(StreamTimes{kUnknownTime});
-      times = *guess;
-    }
-    for (std::size_t role = 0; role < kStreamRoles; ++role) queue->times.at(role) += times.at(role);
-    queue->queued = *std::ranges::max_element(queue->times);
-  }
-  return queues_;
-}
-
-std::chrono::nanoseconds Ledger::expected_time(const BatchKind& kind) const noexcept {
-  if (kind.footprint) return *std::ranges::max_element(kind.device_time);
-  const auto guess = longest_known();
-  return guess ? *std::ranges::max_element(*guess) : kUnknownTime;
-}
-
-std::optional<Point> Ledger::point_to_await(
-    const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
+std::optional<Point> Ledger::point_to_await(std::optional<std::size_t> role) const noexcept {
   for (std::size_t i = submitted_.size() / 4; i < submitted_.size(); ++i) {
     const Ticket* ticket = submitted_[i];
-    for (std::size_t role = 0; role < kStreamRoles; ++role) {
-      const Point& point = ticket->points.at(role);
-      if (!ticket->touched.at(role) || point.sequence == kUnrecorded) continue;
-      if (point.sequence > passed.at(role)) return point;
+    for (std::size_t on = 0; on < kStreamRoles; ++on) {
+      const Point& point = ticket->points.at(on);
+      if (!ticket->touched.at(on) || point.sequence == kUnrecorded) continue;
+      if (point.sequence > passed_.at(on) && on == role.value_or(on)) return point;
     }
   }
   return std::nullopt;
-}
-
-std::optional<std::chrono::steady_clock::time_point> Ledger::ended(
-    const Point& point) const noexcept {
-  const auto ends = [&point](const Ticket* ticket) {
-    return std::ranges::find(ticket->points, point) != ticket->points.end();
-  };
-  const auto found = std::ranges::find_if(submitted_, ends);
-  if (found == submitted_.end()) return std::nullopt;
-  std::int64_t last = 0;
-  for (const auto& ended : (*found)->ended) {
-    last = std::max(last, ended.load(std::memory_order_relaxed));
-  }
-  if (last == 0) return std::nullopt;
-  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(last));
 }
 
 std::array<bool, kStreamRoles> Ledger::unrecorded() const noexcept {
@@ -367,6 +362,7 @@ void Ledger::note_recorded(StreamRole role, Point point, std::uint64_t closed) n
     if (ticket->closed > closed) continue;
     Point& own = ticket->points.at(index_of(role));
     if (ticket->touched.at(index_of(role)) && own.sequence == kUnrecorded) own = point;
+    has_news_ = true;
   }
 }
 

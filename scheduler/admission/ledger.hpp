@@ -22,6 +22,7 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/progress/progress.hpp"
+#include "scheduler/admission/free_run.hpp"
 #include "scheduler/device/stream.hpp"
 
 namespace weir {
@@ -53,6 +54,8 @@ struct BatchKind {
   StreamTimes device_time{};        ///< moving average; zero before the first batch has settled
   bool recent = false;              ///< Ledger::recent_ has it
   Ticket* last = nullptr;           ///< settled last; kept until the next one settles
+  std::uint64_t users = 0;          ///< waiting, open, submitted and unheard batches
+  std::uint64_t used = 0;           ///< number of its last use
 };
 
 /// One batch's charge.
@@ -68,8 +71,8 @@ struct Ticket {
     const TimelineSink* close = nullptr;
   } told{};
   BatchKind* kind = nullptr;
-  CallSite where;              ///< where it was begun
-  std::uint64_t producer = 0;  ///< charged with the estimate in the line; 0: none
+  CallSite where;          ///< where it was begun
+  StreamTimes expected{};  ///< the part of Ledger::queued that is its own
   Bytes estimate{};
   Bytes net{};                      ///< allocated by the batch and not freed since, by any thread
   Bytes peak{};                     ///< largest net while it was open
@@ -85,39 +88,30 @@ struct Ticket {
   int enqueuing = 0;  ///< its closures that run now; guarded by the scheduler's order lock
   std::array<bool, kStreamRoles> touched{};
   std::array<Point, kStreamRoles> points{};  ///< on the streams it used, once closed
-  /// When what its admission was held back for ended; none: it was not held back, or has waited
-  /// for memory since.
-  std::optional<std::chrono::steady_clock::time_point> released{};
-  std::chrono::nanoseconds credit{};  ///< RunAheadControl::note_held_back at its admission
-  bool waited_for_memory = false;     ///< in its admission or in an allocation
-  /// Nanoseconds on each stream, added by the device's threads.
-  std::array<std::atomic<std::int64_t>, kStreamRoles> device_time{};
-  /// Of the first task on each stream: TaskTime::gap, TaskTime::starved and when it began, in
-  /// nanoseconds.
-  std::array<std::atomic<std::int64_t>, kStreamRoles> gap{};
-  std::array<std::atomic<std::int64_t>, kStreamRoles> starved{};
-  std::array<std::atomic<std::int64_t>, kStreamRoles> begun{};
-  /// When the last task on each stream ended so far. As `begun`, on the steady clock.
-  std::array<std::atomic<std::int64_t>, kStreamRoles> ended{};
+  std::chrono::nanoseconds credit{};         ///< FreeRun::note_held_back at its admission
+  bool waited_for_memory = false;            ///< in its admission or in an allocation
+  /// What it did on each stream, in nanoseconds, written by the device's threads; see StreamRun.
+  /// Zero again once it is settled.
+  struct Ran {
+    std::atomic<std::int64_t> device_time{};
+    std::atomic<std::int64_t> gap{};
+    std::atomic<std::int64_t> starved{};
+    std::atomic<std::int64_t> begun{};
+    std::atomic<std::int64_t> ended{};
+  };
+  std::array<Ran, kStreamRoles> ran{};
 
   /// Counts a task of the batch that the device has run. For the device's threads, one at a time
   /// for each role.
   void note_ran(StreamRole role, const TaskTime& time) noexcept;
-
-  /// Whether the device has passed its points on all streams.
-  [[nodiscard]] bool passed_all(
-      const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept {
-    for (std::size_t role = 0; role < kStreamRoles; ++role) {
-      if (touched.at(role) && points.at(role).sequence > passed.at(role)) return false;
-    }
-    return true;
-  }
+  /// Returns what it did so far.
+  [[nodiscard]] BatchRun run() const noexcept;
 };
 
 /// A batch that a recorder knows and that settled while nothing was recorded.
 struct SettledUnheard {
-  std::uint32_t number = 0;  ///< of the batch in its process
-  const BatchKind* kind = nullptr;
+  std::uint32_t number = 0;   ///< of the batch in its process
+  BatchKind* kind = nullptr;  ///< used until Ledger::unuse
   CallSite where;
   Bytes peak{};
   bool knew_close = false;  ///< the recorder knows that it was closed
@@ -145,7 +139,14 @@ class Ledger {
   /// A point that could not be recorded yet; see `unrecorded`.
   static constexpr std::uint64_t kUnrecorded = UINT64_MAX;
 
-  [[nodiscard]] BatchKind& kind(std::string_view name);
+  /// Returns what is known of the kind. The caller counts as a user of it until it has opened a
+  /// batch or calls `unuse`. May throw std::bad_alloc.
+  [[nodiscard]] BatchKind& use(std::string_view name);
+  void unuse(BatchKind& kind) noexcept { --kind.users; }
+  /// Whenever twice kRememberedKinds are known, those are forgotten that nobody uses and that had
+  /// none of so many last uses.
+  static constexpr std::size_t kRememberedKinds = 1024;
+  [[nodiscard]] std::size_t kinds() const noexcept { return kinds_.size(); }
 
   /// Returns what a batch of this kind is expected to hold: the kind's footprint, else the hint,
   /// else that of the largest of the kKnownKinds that settled last, else nothing.
@@ -153,14 +154,12 @@ class Ledger {
   [[nodiscard]] std::optional<Bytes> expected(const BatchKind& kind,
                                               std::optional<Bytes> hint) const noexcept;
 
+  /// Takes over the caller's use of `kind` if it returns.
   Ticket& open(BatchKind& kind, Bytes estimate, CallSite where = {}, std::uint32_t number = 0);
   /// `waited`: the allocation had to wait for memory.
   void note_allocated(TicketRef ref, Bytes bytes, bool waited = false);
   /// The open batch has waited for memory in an allocation that then failed or was made.
   void note_waited(TicketRef ref);
-  /// Its frontend has waited for the device by itself while the batch was open. So the time until
-  /// it closes says nothing about how long delivering a batch takes.
-  void note_synchronized(TicketRef ref);
   /// Also for a closed or settled batch: it did not keep this memory.
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting);
   /// Marks the batch as submitted; `points` are those of the streams that it used. Its charge
@@ -170,8 +169,10 @@ class Ledger {
   /// `done(const Ticket&)` for each of them, in closing order.
   template <typename Done>
   std::size_t settle(const std::array<std::uint64_t, kStreamRoles>& passed, const Done& done) {
+    note_passed(passed);
+    if (!std::exchange(has_news_, false)) return 0;
     const std::size_t count = std::erase_if(submitted_, [&](Ticket* ticket) {
-      if (!ticket->passed_all(passed)) return false;
+      if (!pass(*ticket)) return false;
       done(std::as_const(*ticket));
       settle(*ticket);
       return true;
@@ -182,6 +183,9 @@ class Ledger {
   std::size_t settle(const std::array<std::uint64_t, kStreamRoles>& passed) {
     return settle(passed, [](const Ticket&) {});
   }
+  /// What the device has passed is no longer queued, also if it is not settled yet. It may be less
+  /// than was told before.
+  void note_passed(const std::array<std::uint64_t, kStreamRoles>& passed) noexcept;
 
   [[nodiscard]] bool is_open(TicketRef ref) const noexcept;
   [[nodiscard]] Bytes charge(const Ticket& ticket) const noexcept;
@@ -193,6 +197,8 @@ class Ledger {
   /// Whether memory is reserved for any open batch.
   [[nodiscard]] bool keeps_for_open() const noexcept;
   [[nodiscard]] const std::vector<Ticket*>& open_tickets() const noexcept { return open_; }
+  /// Reserves nothing more for it until it allocates again, and expects nothing of it any more.
+  void lapse(Ticket& ticket) noexcept;
   [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_.size(); }
   /// In closing order.
   [[nodiscard]] const std::vector<Ticket*>& submitted_tickets() const noexcept {
@@ -211,39 +217,25 @@ class Ledger {
   [[nodiscard]] const Ticket* take_forgotten(std::chrono::steady_clock::time_point now,
                                              std::chrono::nanoseconds patience) noexcept;
 
-  /// Returns for how long the submitted batches are expected to keep the device busy after the
-  /// oldest, which runs: the time of the busiest stream. Not the sum over streams: a batch's copies
-  /// overlap the batch before it, so many batches take as long as their busiest stream. A kind
-  /// never settled counts as the longest known kind, or kUnknownTime if none is known, so that
-  /// unknown work cannot queue up. Batches whose points are `passed` have run, also if they are not
-  /// settled yet.
-  static constexpr std::chrono::nanoseconds kUnknownTime = std::chrono::hours(1);
-  [[nodiscard]] std::chrono::nanoseconds queued_behind(
-      const std::array<std::uint64_t, kStreamRoles>& passed = {}) const noexcept;
-  /// Returns the same together with the open batches, which will be queued. Without those whose
-  /// reservation was dropped: they may never be closed.
-  [[nodiscard]] std::chrono::nanoseconds queued_and_open() const noexcept;
-  /// The expected device time of one producer's submitted batches, counted in the same way.
-  struct ProducerQueue {
-    std::uint64_t producer = 0;
-    StreamTimes times{};
-    std::chrono::nanoseconds queued{};
+  /// Returns how long a batch of this kind is expected to run on each stream: the kind's average,
+  /// before its first batch has settled that of all batches.
+  [[nodiscard]] const StreamTimes& expected_times(const BatchKind& kind) const noexcept {
+    return kind.footprint ? kind.device_time : mean_times_;
+  }
+  /// The stream, of those that a batch of the kind uses, on which most device time is expected
+  /// behind the running work.
+  struct Queue {
+    std::size_t role = 0;
+    std::chrono::nanoseconds time{};
   };
-  /// Returns those of all producers that have submitted batches, by number. Valid until the next
-  /// call, which computes them anew.
-  [[nodiscard]] std::span<const ProducerQueue> queues() const noexcept;
-  /// Returns the expected device time of a batch of this kind.
-  [[nodiscard]] std::chrono::nanoseconds expected_time(const BatchKind& kind) const noexcept;
+  [[nodiscard]] Queue queued(const BatchKind& kind) const noexcept;
   [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
-  /// Returns the point a held-back frontend waits for: not passed, and of the batch a quarter into
-  /// the queue. With fewer than four submitted that is the oldest. With many, waking for each batch
-  /// would cost more than it gains, and three quarters remain queued. Nothing if no such point is
-  /// known.
+  /// Returns the point a held-back frontend waits for: not passed, on this stream if it is told,
+  /// and of the batch a quarter into the queue. With fewer than four submitted that is the oldest.
+  /// With many, waking for each batch would cost more than it gains, and three quarters remain
+  /// queued. Nothing if no such point is known.
   [[nodiscard]] std::optional<Point> point_to_await(
-      const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept;
-  /// Returns when the submitted batch that ends with `point` has ended; none if it is settled.
-  [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> ended(
-      const Point& point) const noexcept;
+      std::optional<std::size_t> role = std::nullopt) const noexcept;
   /// Returns the roles for which some submitted batch lacks its point. note_recorded supplies one.
   [[nodiscard]] std::array<bool, kStreamRoles> unrecorded() const noexcept;
   /// `closed` is from before `point` was recorded: the point does not cover batches closed later.
@@ -251,18 +243,17 @@ class Ledger {
   [[nodiscard]] std::uint64_t closed() const noexcept { return closed_; }  ///< batches so far
 
  private:
-  /// Returns the submitted tickets behind the first that is not passed.
-  [[nodiscard]] std::span<Ticket* const> behind(
-      const std::array<std::uint64_t, kStreamRoles>& passed) const noexcept;
-  /// Of the tickets in both.
-  [[nodiscard]] std::chrono::nanoseconds sum_of_times(
-      std::span<Ticket* const> tickets, std::span<Ticket* const> more = {}) const noexcept;
+  /// Takes what the device has passed off the queue. Returns whether that is all of it.
+  bool pass(Ticket& ticket) noexcept;
+  /// Takes the ticket's time on the stream off the queue.
+  void dequeue(Ticket& ticket, std::size_t role) noexcept;
   void settle(Ticket& ticket);
   void learn_from(Ticket& ticket);
+  void learn_times(const Ticket& ticket) noexcept;
   void note_recent(BatchKind& kind) noexcept;
   void keep_unheard(const Ticket& ticket) noexcept;
   [[nodiscard]] std::optional<Bytes> largest_known() const noexcept;
-  [[nodiscard]] std::optional<StreamTimes> longest_known() const noexcept;
+  void forget_kinds() noexcept;
 
   std::map<std::string, std::unique_ptr<BatchKind>, std::less<>> kinds_;
   BatchKind* last_kind_ = nullptr;  ///< that `kind` has returned: as a rule the next one, too
@@ -275,8 +266,12 @@ class Ledger {
   std::vector<Ticket*> open_;
   std::vector<Ticket*> submitted_;  ///< in closing order
   std::vector<SettledUnheard> settled_unheard_;
-  mutable std::vector<ProducerQueue> queues_;  ///< what queues() has returned
+  StreamTimes queued_{};      ///< expected of open and submitted batches that are not passed
+  StreamTimes mean_times_{};  ///< of all batches, moving
+  std::array<std::uint64_t, kStreamRoles> passed_{};
+  bool has_news_ = false;  ///< a batch was closed, got a point or was passed since the last settle
   std::uint64_t serials_ = 0;
+  std::uint64_t uses_ = 0;  ///< of kinds
   std::uint64_t closed_ = 0;
   std::uint64_t settled_ = 0;
 };

@@ -42,10 +42,11 @@ enum class Policy : std::uint8_t {
   return stages;
 }
 
-/// The soft limit: admission waits while at least `batches` are submitted and at least `time` of
-/// expected device time is queued behind the running one. Without `batches` there is no soft limit.
+/// The soft limit: admission waits while at least `batches` are open or submitted and at least
+/// `time` of expected device time is queued behind the running one. Without `batches` there is no
+/// soft limit.
 struct RunAhead {
-  std::optional<std::uint64_t> batches = 2;        ///< submitted; none: no soft limit
+  std::optional<std::uint64_t> batches = 2;        ///< in flight; none: no soft limit
   std::optional<std::chrono::nanoseconds> time{};  ///< of the device; none: adapts
 
   /// Compares both fields.
@@ -64,17 +65,27 @@ struct RunAhead {
 /// Returns a text that parse_run_ahead reads: `auto`, `4`, `20000us` or `off`.
 [[nodiscard]] std::string format_run_ahead(const RunAhead& run_ahead);
 
+/// The soft limit that holds now.
+struct RunAheadTarget {
+  RunAhead limit{};
+  std::uint64_t most = UINT64_MAX;  ///< batches in flight, whatever their time
+  bool half_of_room = false;        ///< batches wait also once they hold half of the room
+
+  /// Compares both fields.
+  friend bool operator==(const RunAheadTarget&, const RunAheadTarget&) = default;
+};
+
 /// Whether the time of the target adapts to the run.
 [[nodiscard]] constexpr bool adapts(const RunAhead& run_ahead) noexcept {
   return run_ahead.batches && !run_ahead.time;
 }
 
-/// Whether `submitted` batches, with `queued` device time behind the running one, are enough to
+/// Whether `in_flight` batches, with `queued` device time behind the running one, are enough to
 /// wait. A target that adapts counts as no time. Pure.
-[[nodiscard]] constexpr bool soft_limit_reached(std::uint64_t submitted,
+[[nodiscard]] constexpr bool soft_limit_reached(std::uint64_t in_flight,
                                                 std::chrono::nanoseconds queued,
                                                 const RunAhead& run_ahead) noexcept {
-  return run_ahead.batches && submitted >= *run_ahead.batches &&
+  return run_ahead.batches && in_flight >= *run_ahead.batches &&
          queued >= run_ahead.time.value_or(std::chrono::nanoseconds{});
 }
 

@@ -8,9 +8,13 @@
  * unit, then the rest, and frees all of it, which awaits the device; then it closes. Its estimate is
  * what it takes. A grace ends (`timeout`) only where nothing else can happen.
  *
- * Left out: the clock (a soft limit of two batches stands for RunAheadControl), learning, more
- * streams than one, points that could not be recorded, batches that are never closed
- * (Ledger::take_forgotten), handover on the device.
+ * The line keeps nothing of a producer between two of its batches. So each batch stands as well for
+ * one of a thread that comes once and never returns.
+ *
+ * Left out: the clock (a soft limit of two batches stands for RunAheadLimit; Admission::wait_share is
+ * a delay, as there may be between any two steps), learning, weights, more streams than one, points
+ * that could not be recorded, batches that are never closed (Ledger::take_forgotten), handover on the
+ * device.
  *
  * Switches, with -D; check.py has those that are searched:
  *   BUDGET    units of memory
@@ -22,11 +26,11 @@
  *   CANCEL    the stop of any one producer is requested at any moment, or never
  *   TRUTHFUL  every batch fits in the budget: none may run out of memory or need a grace
  *   WATCHED   the producer whose place in the line must not last for ever (ltl line)
- *   SHARES    a producer with much queued device time is passed over
+ *   ONCE      a producer that never returns after its first batch, while the others go on
  *   COARSE    fewer and longer steps, for long searches
  * Faults, each of which a search has to find: LOST_WAKEUP, SETTLE_BEFORE_FREES, OLD_RULE,
- * WAIT_WITH_NOTHING_IN_FLIGHT, MISSED_FREE, MISSED_ALLOCATION, DOUBLE_SETTLE,
- * LAST_FIRST, NO_HANDOVER.
+ * WAIT_WITH_NOTHING_IN_FLIGHT, MISSED_FREE, MISSED_ALLOCATION, DOUBLE_SETTLE, LAST_FIRST,
+ * SMALLEST_FIRST.
  */
 #ifndef BUDGET
 #define BUDGET 4
@@ -36,6 +40,11 @@
 #endif
 #ifndef ROUNDS
 #define ROUNDS 1
+#endif
+#ifdef ONCE
+#define BATCHES(p) (p == ONCE -> 1 : ROUNDS)
+#else
+#define BATCHES(p) ROUNDS
 #endif
 #ifndef LIVE
 #define LIVE 0
@@ -53,8 +62,7 @@
 
 #define N 3
 #define NOBODY 9
-#define QUEUE 5          /* one submitted, then three admitted beside it, and one to see that it is never needed */
-#define FAR_BEHIND (0 - BUDGET - 2)   /* of an account: by more than any batch is large, so its turn is not kept */
+#define QUEUE 4          /* three submitted, and one to see that it is never needed */
 
 byte size[N] = { SIZES };
 
@@ -76,15 +84,13 @@ short reserved;          /* the sum of all charges, kept step by step; the searc
 byte owed[QUEUE];        /* Ticket::awaiting of each submitted batch */
 byte queued;             /* Ledger::submitted */
 
-/* FairLine. Tags and ends are relative to the virtual time. */
+/* FairLine. Tags are relative to the virtual time. */
 byte place[N];           /* arrival in the line: the longest there has 1; 0: not in it */
 byte tag[N];
-short end_[N];           /* Account::end; 0 where there is no account */
 
 /* Admission. */
 bool locked;             /* mutex_ is held over several steps */
 byte waits_for_open = NOBODY;
-byte passed_over = NOBODY;   /* whose turn queued device time takes away now */
 bool nudged[N];          /* InLine::nudged */
 bool grace_over[N];      /* Applicant::grace_over */
 bool blocked[N];         /* in Admission::blocked_ */
@@ -104,12 +110,11 @@ bool forced;
 
 #define OPEN (is_open[0] + is_open[1] + is_open[2])
 #define ALLOCATED (allocated[0] + allocated[1] + allocated[2])
-#define AWAITING \
-  (awaiting[0] + awaiting[1] + awaiting[2] + left[0] + left[1] + left[2] + left[3] + left[4])
-#define OWED (owed[0] + owed[1] + owed[2] + owed[3] + owed[4])
+#define AWAITING (awaiting[0] + awaiting[1] + awaiting[2] + left[0] + left[1] + left[2] + left[3])
+#define OWED (owed[0] + owed[1] + owed[2] + owed[3])
 /* Of the queue, what the device has passed and the pool would get back at its next look. */
 #define PASSED_(i) (passed > i -> left[i] : 0)
-#define PASSED (PASSED_(0) + PASSED_(1) + PASSED_(2) + PASSED_(3) + PASSED_(4))
+#define PASSED (PASSED_(0) + PASSED_(1) + PASSED_(2) + PASSED_(3))
 #define MORE(a, b) ((a) > (b) -> (a) : (b))
 
 /* Ledger::charge, ::unspent, ::allocated. */
@@ -120,20 +125,13 @@ bool forced;
 /* AdmissionRules::live. */
 #define LIVE_SEEN(h, a) MORE((h) - (a) - NET, 0)
 
-/* AdmissionRules::first: the smallest tag, and of equal ones the first to arrive. Of device time, one
- * that has much of it queued is passed over; which one is any, and changes with the queue. */
+/* FairLine::first: the smallest tag, and of equal ones the first to arrive. */
 #ifdef LAST_FIRST                    /* whoever came last goes first */
 #define BEFORE(q, p) (place[q] > place[p])
 #else
 #define BEFORE(q, p) (place[q] != 0 && (tag[q] < tag[p] || (tag[q] == tag[p] && place[q] < place[p])))
 #endif
-#define IN_LINE ((place[0] != 0) + (place[1] != 0) + (place[2] != 0))
-#define MAY_GO(p) (place[p] != 0 && (p != passed_over || IN_LINE == 1))
-#define BEHIND(p, q) (MAY_GO(q) && BEFORE(q, p))
-#define FIRST(p) (MAY_GO(p) && !BEHIND(p, (p + 1) % N) && !BEHIND(p, (p + 2) % N))
-/* FairLine::yields. */
-#define KEEPS(q, p) (is_open[q] && end_[q] < tag[p] && tag[p] - end_[q] <= size[p])
-#define YIELDS(p) (KEEPS((p + 1) % N, p) || KEEPS((p + 2) % N, p))
+#define FIRST(p) (place[p] != 0 && !BEFORE((p + 1) % N, p) && !BEFORE((p + 2) % N, p))
 
 /* has_room of admission_decision.hpp, where `h` is held and `a` awaits the device. */
 #define HAS_ROOM(p, h, a) \
@@ -149,8 +147,8 @@ bool forced;
 #endif
 #endif
 /* decide of admission_decision.hpp, for the first in line. */
-#define ADMISSIBLE(p, h, a) \
-  (ALONE || (HAS_ROOM(p, h, a) && queued < RUN_AHEAD && !(YIELDS(p) && queued >= 2)))
+#define ENOUGH (queued > 0 && queued + OPEN >= RUN_AHEAD)
+#define ADMISSIBLE(p, h, a) (ALONE || (HAS_ROOM(p, h, a) && !ENOUGH))
 #define WAITS_FOR_OPEN(p, h, a) (!ALONE && !HAS_ROOM(p, h, a) && queued == 0)
 /* Whoever sleeps until the end of a grace has nothing else to do. */
 #define nudged_in_time(p) (!FIRST(p) || WAITS_FOR_OPEN(p, held, AWAITING))
@@ -174,12 +172,7 @@ inline check_books() {
 /* Admission::wake_first. A lost wake-up: who leaves the line tells nobody. */
 inline wake_first() {
 #ifndef LOST_WAKEUP
-  for (i_ : 0 .. N - 1) {
-    if
-    :: FIRST(i_) -> nudged[i_] = true
-    :: else
-    fi
-  }
+  for (i_ : 0 .. N - 1) { nudged[i_] = nudged[i_] || FIRST(i_) }
 #endif
   skip
 }
@@ -187,13 +180,9 @@ inline wake_first() {
 /* Admission::wake_who_waits_for_open. `now`: the freed memory awaits the device, and the waiter does not poll. */
 inline wake_who_waits_for_open(now) {
   if
-  :: waits_for_open != NOBODY && !nudged[waits_for_open] ->
-    if
-    :: now || !FIRST(waits_for_open) || stop[waits_for_open] ||
-       !WAITS_FOR_OPEN(waits_for_open, held, AWAITING) ->
-      nudged[waits_for_open] = true
-    :: else
-    fi
+  :: waits_for_open != NOBODY && (now || !FIRST(waits_for_open) || stop[waits_for_open] ||
+                                  !WAITS_FOR_OPEN(waits_for_open, held, AWAITING)) ->
+    nudged[waits_for_open] = true
   :: else
   fi
 }
@@ -201,11 +190,8 @@ inline wake_who_waits_for_open(now) {
 /* Admission::wake_blocked. `whole`: wakes only those that fit beside what is allocated. */
 inline wake_blocked(whole) {
   for (i_ : 0 .. N - 1) {
-    if
-    :: blocked[i_] && !has_news[i_] && !(whole && NEXT(i_) > BUDGET - outside - ALLOCATED) ->
-      has_news[i_] = true
-    :: else
-    fi
+    has_news[i_] = has_news[i_] ||
+      (blocked[i_] && !(whole && NEXT(i_) > BUDGET - outside - ALLOCATED))
   }
 }
 
@@ -246,49 +232,29 @@ inline count_given_back() {
 
 /* MemoryStatistics::poll: what the device has passed reaches the pool. */
 inline poll() {
-  for (i_ : 0 .. QUEUE - 1) {
-    if
-    :: i_ < passed ->
-      held = held - left[i_];
-      left[i_] = 0
-    :: else
-    fi
-  }
+  held = held - PASSED;
+  for (i_ : 0 .. QUEUE - 1) { left[i_] = (i_ < passed -> 0 : left[i_]) }
 }
 
 /* FairLine::join. */
 inline join(p) {
   place[p] = 1 + (place[(p + 1) % N] != 0) + (place[(p + 2) % N] != 0);
-  tag[p] = MORE(end_[p], 0)
+  tag[p] = size[p]
 }
 
 /* FairLine::leave. */
 inline leave(p) {
-  for (i_ : 0 .. N - 1) {
-    if
-    :: place[i_] > place[p] -> place[i_]--
-    :: else
-    fi
-  }
+  for (i_ : 0 .. N - 1) { place[i_] = place[i_] - (place[i_] > place[p]) }
   place[p] = 0;
   tag[p] = 0
 }
 
 /* FairLine::serve. The virtual time moves on to the tag of `p`. */
 inline serve(p) {
+#ifndef SMALLEST_FIRST               /* it stands still */
   j_ = tag[p];
-  for (i_ : 0 .. N - 1) {
-    if
-    :: place[i_] != 0 -> tag[i_] = MORE(tag[i_] - j_, 0)
-    :: else
-    fi;
-    end_[i_] = MORE(end_[i_] - j_, FAR_BEHIND);
-    if
-    :: !is_open[i_] && end_[i_] < 0 -> end_[i_] = 0
-    :: else
-    fi
-  }
-  end_[p] = size[p];
+  for (i_ : 0 .. N - 1) { tag[i_] = MORE(tag[i_] - j_, 0) }
+#endif
   leave(p)
 }
 
@@ -303,21 +269,7 @@ inline admit(p) {
   check_books()
 }
 
-/* Settling and closing change what is queued, and so who is passed over; that wakes nobody. */
-inline queue_changed() {
-#ifdef SHARES
-  if
-  :: passed_over = NOBODY
-  :: queued > 0 -> passed_over = 0
-  :: queued > 0 -> passed_over = 1
-  :: queued > 0 -> passed_over = 2
-  fi
-#else
-  skip
-#endif
-}
-
-/* Decisions of admission_decision.hpp. The soft limit, the hard one and a share all wait for the device. */
+/* Decisions of admission_decision.hpp. The soft limit and the hard one both wait for the device. */
 #define ADMIT 0
 #define WAIT_TURN 1
 #define WAIT_DEVICE 2
@@ -325,18 +277,9 @@ inline queue_changed() {
 #define FORCE 4
 #define REFUSE 5
 inline decide(p) {
-  if
-  :: stop[p] -> decision = REFUSE
-  :: !stop[p] && !FIRST(p) -> decision = WAIT_TURN
-  :: !stop[p] && FIRST(p) ->
-    if
-    :: ADMISSIBLE(p, held, AWAITING) -> decision = ADMIT
-    :: WAITS_FOR_OPEN(p, held, AWAITING) -> decision = (grace_over[p] -> FORCE : WAIT_OPEN)
-    :: else ->
-      assert(queued > 0);     /* a wait for the device is for submitted work */
-      decision = WAIT_DEVICE
-    fi
-  fi
+  decision = (stop[p] -> REFUSE : (!FIRST(p) -> WAIT_TURN : (ADMISSIBLE(p, held, AWAITING) -> ADMIT :
+    (WAITS_FOR_OPEN(p, held, AWAITING) -> (grace_over[p] -> FORCE : WAIT_OPEN) : WAIT_DEVICE))));
+  assert(decision != WAIT_DEVICE || queued > 0)   /* a wait for the device is for submitted work */
 }
 
 /* The charge of p's batch follows Ticket::net and Ticket::lapsed. */
@@ -361,19 +304,13 @@ inline force() {
   }
 }
 
-/* Ledger::close, FairLine::correct (the estimate was right), and whom that wakes. */
+/* Ledger::close, and whom that wakes. */
 inline close(p) {
-  for (i_ : 0 .. N - 1) {
-    if
-    :: age[i_] > age[p] -> age[i_]--
-    :: else
-    fi
-  }
+  for (i_ : 0 .. N - 1) { age[i_] = age[i_] - (age[i_] > age[p]) }
   reserved = reserved - CHARGE(p) + freed[p];
   is_open[p] = false;
   lapsed[p] = false;
   age[p] = 0;
-  end_[p] = MORE(end_[p], 0);
   assert(queued < QUEUE - 1);
   left[queued] = awaiting[p];
 #ifdef WATCHED   /* the line does not depend on the ledger: fewer states */
@@ -384,10 +321,7 @@ inline close(p) {
   freed[p] = 0;
   awaiting[p] = 0;
   queued++;
-#if ROUNDS > 0
-  closed_by[p]++;
-#endif
-  queue_changed();
+  closed_by[p] = closed_by[p] + (BATCHES(p) > 0);
   wake_who_waits_for_open(false);
   fail_youngest();
   check_books()
@@ -410,14 +344,8 @@ inline settle_seen(p) {
     passed--;
     seen[p]--;
     for (i_ : 0 .. N - 1) {
-      if
-      :: i_ != p && seen[i_] > 0 -> seen[i_]--
-      :: else
-      fi;
-      if
-      :: awaits[i_] > 0 -> awaits[i_]--
-      :: else
-      fi
+      seen[i_] = seen[i_] - (i_ != p && seen[i_] > 0);
+      awaits[i_] = awaits[i_] - (awaits[i_] > 0)
     }
 #ifdef DOUBLE_SETTLE
     if
@@ -427,7 +355,6 @@ inline settle_seen(p) {
 #endif
   :: else -> break
   od;
-  queue_changed();
   check_books()
 }
 
@@ -457,12 +384,8 @@ active [N] proctype Producer() {
   bool looks_again;      /* InLine::looks_again: polls, since the device wakes nobody */
 
   do
-#if ROUNDS > 0
-  :: closed_by[_pid] == ROUNDS -> break
-  :: closed_by[_pid] < ROUNDS ->
-#else
-  :: true ->
-#endif
+  :: BATCHES(_pid) > 0 && closed_by[_pid] == BATCHES(_pid) -> break
+  :: else ->
 
 look:
     settle(_pid);
@@ -473,10 +396,7 @@ look:
       :: place[_pid] == 0 -> join(_pid)
       :: else
       fi;
-      if
-      :: waits_for_open == _pid -> waits_for_open = NOBODY
-      :: else
-      fi;
+      waits_for_open = (waits_for_open == _pid -> NOBODY : waits_for_open);
       nudged[_pid] = false;
       decide(_pid);
       if
@@ -484,12 +404,10 @@ look:
       :: decision == FORCE -> force()
       :: else -> grace_over[_pid] = false; unfreed[_pid] = false
       fi;
-#ifndef NO_HANDOVER
       if
       :: decision == WAIT_TURN -> wake_first()
       :: else
       fi;
-#endif
       if
       :: decision == ADMIT || decision == FORCE ->
         grace_over[_pid] = false;
@@ -625,10 +543,7 @@ cancelled:
   atomic {                                         /* Admission::InLine::~InLine */
     !locked ->
     leave(_pid);
-    if
-    :: waits_for_open == _pid -> waits_for_open = NOBODY
-    :: else
-    fi;
+    waits_for_open = (waits_for_open == _pid -> NOBODY : waits_for_open);
     wake_first()
   }
 ended:

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Tests the program weir-simulate ($1): what it prints, draws and refuses. And that weir-simulate-real
-# ($2) prints its summary, and records delays that weir-simulate reads.
+# ($2) prints its summary, and records delays that weir-simulate reads. And weir-run-ahead ($3).
 set -euo pipefail
 simulate=$1
 real=$2
+run_ahead=$3
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -26,7 +27,7 @@ grep -q '^throttled misses a bound on ' "$scratch/table" || wrong "the bounds ar
   --json "$scratch/a.json" --svg "$scratch/a.svg" >/dev/null
 grep -q '"policy": "unbounded"' "$scratch/a.json" || wrong "--json has the rows"
 grep -q '</svg>' "$scratch/a.svg" || wrong "--svg is complete"
-"$simulate" --batches 100 --workload bursts --budget 16 --policy throttled \
+"$simulate" --batches 300 --workload bursts --budget 16 --policy throttled \
   --svg "$scratch/t.svg" --svg-of target >/dev/null
 grep -q 'run-ahead target (ms)' "$scratch/t.svg" || wrong "--svg-of target shows the target"
 "$simulate" --batches 10 --workload bursts --budget 4 --json - | head -c 1 | grep -q '{' ||
@@ -46,15 +47,15 @@ done
 # --check: 0 where throttled keeps its bounds, 1 and which it misses where it does not.
 "$simulate" --check --batches 2000 --workload steady-2ms --budget 4 >/dev/null ||
   wrong "--check accepts a row that keeps its bounds"
-# One burst and the first batch of the next: the target cannot have learned the pause.
-missed=(--check --batches 21 --workload bursts --budget 16 --policy throttled)
+# The target has not fallen yet.
+missed=(--check --batches 100 --workload steady-2ms --budget 16 --policy throttled)
 status=0
 "$simulate" "${missed[@]}" >"$scratch/out" || status=$?
 ((status == 1)) || wrong "--check exits with 1 if a bound is missed"
-grep -q '^  bursts at 16: of unbounded 0.* < 0.9700$' "$scratch/out" || wrong "--check says which"
+grep -q "^  steady-2ms at 16: memory, of two batches' .* > 1.2500$" "$scratch/out" || wrong "--check says which"
 status=0
 "$simulate" "${missed[@]}" --json - 2>"$scratch/err" >/dev/null || status=$?
-((status == 1)) && grep -q '^  bursts at 16: ' "$scratch/err" || wrong "--check says it beside JSON"
+((status == 1)) && grep -q '^  steady-2ms at 16: ' "$scratch/err" || wrong "--check says it beside JSON"
 
 # Refused with one line and exit code 2.
 refused() {
@@ -85,4 +86,15 @@ refused --hand-over perhaps
 refused --nonsense
 printf 'wake_up 5 4 3\n' >"$scratch/bad"
 refused --jitter "$scratch/bad"
+
+grep -q '^alternating ' <<<"$("$run_ahead" --list)" || wrong "weir-run-ahead --list names the cases"
+table=$("$run_ahead" --case steady --batches 20 --seeds 1)
+grep -q '^steady  *1\.000 ' <<<"$table" || wrong "weir-run-ahead: equal batches lose nothing: $table"
+table=$("$run_ahead" --case alternating-steady --batches 20 --seeds 1 --real)
+grep -q '^mean speed ' <<<"$table" || wrong "weir-run-ahead --real sums up: $table"
+for flags in "--case nobody" "--batches 2" "--seeds 0" "--first 1"; do
+  # shellcheck disable=SC2086
+  "$run_ahead" $flags 2>"$scratch/err" && wrong "weir-run-ahead takes $flags"
+  (($(wc -l <"$scratch/err") == 1)) || wrong "weir-run-ahead $flags: one line: $(cat "$scratch/err")"
+done
 exit "$failed"

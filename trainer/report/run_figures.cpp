@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "scheduler/admission/run_ahead_limit.hpp"
 #include "tools/program/numbers.hpp"
 
 namespace weir::run_figures {
@@ -52,9 +53,11 @@ std::string caused_idle(const TrainResult& r) {
 std::string target(const RunAhead& chosen, const TrainResult& r) {
   if (!adapts(chosen)) return format_run_ahead(chosen);
   const RunAheadStatistics& moved = r.admission.run_ahead;
-  return milliseconds(moved.target) + " = lead " + milliseconds(moved.lead) + " + copy " +
-         milliseconds(moved.copy) + " + margin " + milliseconds(moved.margin) + "; at most " +
-         milliseconds(moved.most);
+  if (moved.most.count() == 0) {
+    return milliseconds(RunAheadLimit::kFirstTime) + " or " +
+           format_count(RunAheadLimit::kFirstBatches, "batch", "es") + ", as at the beginning";
+  }
+  return milliseconds(moved.target) + "; at most " + milliseconds(moved.most);
 }
 
 std::string static_memory(const StaticFigures& f) {

@@ -5,8 +5,9 @@
 //
 // A producer runs the steps of its batch once or twice, and joins the line at any place. Memory
 // that it frees awaits the device. The device passes that, or settles the oldest submitted batch,
-// at any moment. A grace ends only where nothing else can happen. Memory is counted in a few units
-// without sizes, so any free unit of the budget can be allocated.
+// at any moment. A grace ends only where nothing else can happen. Letting others come back
+// (kWaitShare) is a delay, as between any two steps. Memory is counted in a few units without
+// sizes, so any free unit of the budget can be allocated.
 
 #include <algorithm>
 #include <array>
@@ -49,10 +50,10 @@ struct ModelBatch {
 
 /// The rules under test; a test passes faulty ones to check that the search finds the fault.
 struct ModelRules {
-  Decision (*may_start)(const AdmissionState&, const RunAhead&) = [](const AdmissionState& state,
-                                                                     const RunAhead& run_ahead) {
-    return decide(state, run_ahead);
-  };
+  Decision (*may_start)(const AdmissionState&, const RunAheadTarget&) =
+      [](const AdmissionState& state, const RunAheadTarget& target) {
+        return decide(state, target);
+      };
   BlockedAllocation* (*fails)(std::uint64_t, std::span<BlockedAllocation* const>) =
       [](std::uint64_t open, std::span<BlockedAllocation* const> blocked) {
         return who_fails(open, blocked);
@@ -86,9 +87,9 @@ class AdmissionModel {
   static constexpr unsigned kMostRounds = 2;
 
   /// Each producer has as many batches as there are rounds.
-  AdmissionModel(std::vector<ModelBatch> producers, unsigned rounds, const RunAhead& run_ahead,
+  AdmissionModel(std::vector<ModelBatch> producers, unsigned rounds, const RunAheadTarget& target,
                  ModelRules rules = {})
-      : batches_(std::move(producers)), rounds_(rounds), run_ahead_(run_ahead), rules_(rules) {}
+      : batches_(std::move(producers)), rounds_(rounds), target_(target), rules_(rules) {}
 
   /// Follows every order of steps from the beginning.
   [[nodiscard]] ModelFindings search() {
@@ -201,7 +202,7 @@ class AdmissionModel {
                              .open = open_count(s),
                              .submitted = s.queued,
                              .queued = std::chrono::hours(s.queued)},
-                            run_ahead_);
+                            target_);
   }
 
   void step(const State& state, std::size_t p) {
@@ -353,7 +354,7 @@ class AdmissionModel {
 
   const std::vector<ModelBatch> batches_;
   const unsigned rounds_;
-  const RunAhead run_ahead_;
+  const RunAheadTarget target_;
   const ModelRules rules_;
   std::vector<State> open_;
   std::unordered_set<Key, KeyHash> seen_;

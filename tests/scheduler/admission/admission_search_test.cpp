@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <vector>
 
@@ -38,11 +39,8 @@ const std::vector<ModelBatch>& fitting() {
   return kAll;
 }
 
-const std::vector<RunAhead>& targets() {
-  static const std::vector<RunAhead> kAll{{.batches = 2, .time = std::chrono::nanoseconds(-1)},
-                                          {.batches = std::nullopt}};
-  return kAll;
-}
+constexpr std::array<RunAheadTarget, 3> kSearched{
+    {{{.batches = 2}}, {{.batches = 3}}, {{.batches = std::nullopt}}}};
 
 /// Every choice of as many producers from `batches`; order does not matter.
 ModelFindings search_all(const std::vector<ModelBatch>& batches, std::size_t producers,
@@ -51,7 +49,7 @@ ModelFindings search_all(const std::vector<ModelBatch>& batches, std::size_t pro
   const auto choose = [&](const auto& self, const std::vector<ModelBatch>& chosen,
                           std::size_t from) -> void {
     if (chosen.size() == producers) {
-      for (const RunAhead& target : targets()) {
+      for (const RunAheadTarget& target : kSearched) {
         all += AdmissionModel(chosen, rounds, target, rules).search();
       }
       return;
@@ -111,7 +109,7 @@ TEST(AdmissionSearch, ABatchThatNeedsAnotherProducersIsForcedInAndNoStateIsStuck
   ModelBatch waits = batch_of({2, -2});
   waits.steps.insert(waits.steps.begin() + 2, {ModelStep::kPop});
   for (const ModelBatch& other : {batch_of({2, -2}), batch_of({3, -3})}) {
-    const ModelFindings found = AdmissionModel({waits, other}, 2, targets().front()).search();
+    const ModelFindings found = AdmissionModel({waits, other}, 2, kSearched.front()).search();
     EXPECT_EQ(found.stuck, 0U);
     EXPECT_EQ(found.forced != 0, other.peak() == 3) << "only where both do not fit";
     EXPECT_EQ(found.out_of_memory != 0, other.peak() == 3);
@@ -119,10 +117,10 @@ TEST(AdmissionSearch, ABatchThatNeedsAnotherProducersIsForcedInAndNoStateIsStuck
 }
 
 /// Admits whenever nothing is submitted, and ignores promises to open batches.
-Decision forgets_open_batches(const AdmissionState& state, const RunAhead& run_ahead) {
+Decision forgets_open_batches(const AdmissionState& state, const RunAheadTarget& target) {
   AdmissionState seen = state;
   seen.open = 0;
-  return decide(seen, run_ahead);
+  return decide(seen, target);
 }
 
 /// Fails nobody: each waits for its grace.

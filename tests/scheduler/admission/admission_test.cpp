@@ -88,7 +88,8 @@ TEST(Admission, ThreadsMayOpenBatchesOfOneKindWhileTheDeviceSettlesThem) {
 
 TEST(Admission, RunAheadOfSoManyBatchesHoldsExactlyThatMany) {
   for (const RunAhead& run_ahead : {batches(1), batches(2), batches(3), batches(7), RunAhead{}}) {
-    const std::uint64_t most = *run_ahead.batches;
+    // While the time of no batch is known.
+    const auto most = adapts(run_ahead) ? RunAheadLimit::kUnknownBatches : *run_ahead.batches;
     Rig rig({.run_ahead = run_ahead});
     Gate& gate = rig.hold(StreamRole::kCompute);
     for (std::uint64_t i = 0; i < most; ++i) submit_batch(rig);
@@ -247,7 +248,7 @@ TEST_F(BesideAnOpenBatch, WhatWasFreedAndAwaitsTheDeviceIsLookedForAgain) {
 
 TEST_F(BesideAnOpenBatch, AWaiterThatIsCancelledLetsTheNextLook) {
   std::stop_source stop;
-  Elsewhere first(rig, {.hint = kib(513), .stop = stop.get_token()});
+  Elsewhere first(rig, {.hint = kib(513), .stop = stop.get_token(), .weight = 2});
   await_sleeps(1);
   Elsewhere second(rig, {.hint = kib(512)});
   await_sleeps(2);

@@ -57,7 +57,8 @@ TEST_F(BatchGateTest, HoldsBackWhoeverHasFilledTheBudget) {
 
 TEST_F(BatchGateTest, HoldsBackByTheNumberOfBatchesToo) {
   Pool small{{upstream, progress}, testing::options_of(mib(4))};
-  BatchGate two{small, progress, std::array{compute, copies}};
+  const RunAhead limit{.batches = 2, .time = std::chrono::nanoseconds(0)};
+  BatchGate two{small, progress, std::array{compute, copies}, {.run_ahead = limit}};
   for (int i = 0; i < 5; ++i) {
     const GatedBatch batch = two.begin("train", {.hint = kib(1)});
     (void)progress.enqueue(compute);

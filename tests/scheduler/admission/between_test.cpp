@@ -18,13 +18,16 @@ namespace {
 
 /// One pool and its admission, without a device.
 struct Between : ::testing::Test {
+  explicit Between(const RunAhead& run_ahead = {})
+      : admission(pool, {progress, {stream, other}}, Policy::kThrottled, run_ahead,
+                  std::chrono::hours(1)) {}
+
   SimulatedUpstream upstream{mib(64)};
   testing::ManualProgress progress;
   Pool pool{{upstream, progress}, testing::options_of(mib(4))};
   StreamId stream = StreamId::next();
   StreamId other = StreamId::next();
-  Admission admission{
-      pool, {progress, {stream, other}}, Policy::kThrottled, {}, std::chrono::hours(1)};
+  Admission admission;
 };
 
 // The device passes a batch between two looks of settle(): one at the streams, one of the pool.
@@ -76,6 +79,47 @@ TEST_F(Between, BytesThatABatchWasPromisedAndHasTakenCountOnceForWhoeverWaits) {
   admission.close(open, false);
   if (second.ticket != nullptr) admission.close(second, false);
   admission.settle();
+}
+
+/// A thread that begins small batches, and another one that begins a large one meanwhile.
+struct BetweenShares : Between {
+  BetweenShares() : Between({.batches = 8, .time = std::chrono::nanoseconds(0)}) {}
+
+  void run_small(std::chrono::nanoseconds takes) {
+    const TicketRef small = admission.open("small", {.hint = kib(4)});
+    admission.note_allocated(small, kib(4));
+    admission.note_freed(small, kib(4), false);
+    small.ticket->touched = {true};
+    small.ticket->note_ran(StreamRole::kCompute, {.device_time = takes});
+    (void)progress.enqueue(stream);
+    admission.close(small, true);
+  }
+  /// Begins the large one. Two small ones are submitted, and it is known how long they take.
+  std::future<void> begin_large(std::chrono::nanoseconds takes) {
+    run_small(takes);
+    progress.pass_all(stream);
+    for (int i = 0; i < 2; ++i) run_small(takes);
+    return std::async(std::launch::async, [this] {
+      admission.close(admission.open("large", {.hint = mib(1), .stop = stop.get_token()}), false);
+    });
+  }
+
+  std::stop_source stop;
+};
+
+TEST_F(BetweenShares, ALargeBatchLetsSmallOnesComeBackForATimeAndGoesOnByItself) {
+  begin_large(std::chrono::milliseconds(64)).get();
+  EXPECT_EQ(admission.statistics().turn.count, 1U);
+  EXPECT_EQ(admission.statistics().soft.count, 0U);
+}
+
+TEST_F(BetweenShares, SmallOnesThatComeBackGoFirstAndItWaitsForTheNextUntilItIsCancelled) {
+  std::future<void> large = begin_large(std::chrono::hours(10'000));
+  while (admission.statistics().sleeps < 1) std::this_thread::yield();
+  run_small(std::chrono::hours(10'000));
+  while (admission.statistics().sleeps < 2) std::this_thread::yield();
+  stop.request_stop();
+  EXPECT_THROW(large.get(), Cancelled);
 }
 
 }  // namespace

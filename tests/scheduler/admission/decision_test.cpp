@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "scheduler/admission/admission_decision.hpp"
@@ -16,82 +17,96 @@ namespace {
 
 using std::chrono::nanoseconds;
 
+constexpr std::uint64_t kMany = UINT64_MAX;
 // From the most reluctant target to none.
-constexpr std::array<RunAhead, 6> kTargets{{{.batches = 1, .time = nanoseconds(0)},
-                                            {.batches = 1, .time = nanoseconds(20)},
-                                            {.batches = 2, .time = nanoseconds(20)},
-                                            {.batches = 3, .time = nanoseconds(20)},
-                                            {.batches = 9, .time = nanoseconds(21)},
-                                            {.batches = std::nullopt}}};
+constexpr std::array<RunAheadTarget, 8> kTargets{
+    {{{.batches = 1, .time = nanoseconds(0)}, kMany, true},
+     {{.batches = 1, .time = nanoseconds(20)}, 2, true},
+     {{.batches = 2, .time = nanoseconds(20)}, 3, true},
+     {{.batches = 3, .time = nanoseconds(20)}, 4, true},
+     {{.batches = 3, .time = nanoseconds(20)}, 4, false},
+     {{.batches = 3, .time = nanoseconds(20)}, kMany, false},
+     {{.batches = 9, .time = nanoseconds(21)}, kMany, false},
+     {{.batches = std::nullopt}, kMany, false}}};
 
-/// Calls `visit` with every state of a few units, for the first in line.
+/// Calls `visit` with every state of a few amounts of memory, for the first in line.
 void for_each_state(const std::function<void(const AdmissionState&)>& visit) {
-  AdmissionState s;
-  s.budget = {3};
-  for (s.held = {}; s.held < Bytes{5}; s.held += Bytes{1}) {
-    for (s.live = {}; s.live <= s.held; s.live += Bytes{1}) {
-      for (s.unspent = {}; s.unspent < Bytes{4}; s.unspent += Bytes{1}) {
-        for (s.estimate = {}; s.estimate < Bytes{5}; s.estimate += Bytes{1}) {
-          for (s.open = 0; s.open < 3; ++s.open) {
-            for (s.submitted = 0; s.submitted < 4; ++s.submitted) {
-              for (const int queued : {0, 19, 20, 21}) {
-                for (unsigned flags = 0; flags < 4; ++flags) {
-                  s.queued = nanoseconds(queued);
-                  s.yields = (flags & 1U) != 0;
-                  s.grace_over = (flags & 2U) != 0;
-                  visit(s);
-                }
-              }
-            }
-          }
-        }
-      }
+  using Values = std::vector<std::uint64_t>;
+  for (const auto& [budget, bytes] :
+       {std::pair{3U, Values{0, 1, 2, 3, 4}}, std::pair{16U, Values{0, 2, 8, 16}}}) {
+    for (std::uint64_t i = 0, left = 0; left == 0; ++i) {
+      left = i;
+      const auto one_of = [&left](const Values& values) {
+        const std::uint64_t value = values[left % values.size()];
+        left /= values.size();
+        return value;
+      };
+      const AdmissionState s{.grace_over = one_of({0, 1}) != 0,
+                             .is_due = one_of({0, 1}) != 0,
+                             .held = {one_of(bytes)},
+                             .budget = {budget},
+                             .live = {one_of(bytes)},
+                             .unspent = {one_of(bytes)},
+                             .estimate = {one_of(bytes)},
+                             .open = one_of({0, 1}),
+                             .submitted = one_of({0, 1, 2, 3}),
+                             .queued = nanoseconds(one_of({0, 3, 19, 20})),
+                             .takes = nanoseconds(one_of({31, 64}))};
+      const bool is_queued = s.submitted != 0 || s.queued.count() == 0;
+      if (left == 0 && s.live <= s.held && is_queued) visit(s);
     }
   }
 }
 
 std::string text_of(const AdmissionState& s) {
-  return "held " + std::to_string(s.held.count) + " live " + std::to_string(s.live.count) +
-         " unspent " + std::to_string(s.unspent.count) + " estimate " +
-         std::to_string(s.estimate.count) + " budget " + std::to_string(s.budget.count) + " open " +
-         std::to_string(s.open) + " submitted " + std::to_string(s.submitted) + " queued " +
-         std::to_string(s.queued.count()) + (s.yields ? " yields" : "") +
-         (s.grace_over ? " grace over" : "");
+  const auto text = [](const auto&... values) { return ((std::to_string(values) + " ") + ...); };
+  return "held, live, unspent, estimate, budget: " +
+         text(s.held.count, s.live.count, s.unspent.count, s.estimate.count, s.budget.count) +
+         "open, submitted, queued, takes, is due, grace over: " +
+         text(s.open, s.submitted, s.queued.count(), s.takes.count(), s.is_due, s.grace_over);
 }
 
 /// The rule as sentences: each says when a batch is not admitted.
-Decision stated(const AdmissionState& s, const RunAhead& run_ahead) {
-  const bool beside_others = s.submitted > 0 || s.open > 0;
+Decision stated(const AdmissionState& s, const RunAheadTarget& target) {
+  const std::uint64_t in_flight = s.submitted + s.open;
   const bool beside_what_is_live = s.live + s.estimate <= s.budget;
-  bool hard = beside_others && s.held + s.unspent + s.estimate > s.budget;
+  bool hard = in_flight > 0 && s.held + s.unspent + s.estimate > s.budget;
   if (s.open == 0 && beside_what_is_live) hard = false;
-  bool soft = false;
-  if (run_ahead.batches.has_value()) {
-    soft = s.submitted >= *run_ahead.batches && s.queued >= run_ahead.time.value_or(nanoseconds(0));
+  bool soft = in_flight >= target.most;
+  bool share = false;
+  if (const auto batches = target.limit.batches) {
+    const auto time = target.limit.time.value_or(nanoseconds(0)).count();
+    soft = soft || (in_flight >= *batches && s.queued.count() >= time);
+    share = (time >= 2 && s.queued.count() > time / 2) ||
+            (s.queued.count() >= 4 && s.takes.count() >= 32);
   }
-  // With fewer submitted, the device might be idle until the other producer is back.
-  const std::uint64_t enough = run_ahead.batches.has_value() && *run_ahead.batches <= 2 ? 1 : 2;
+  if (target.half_of_room && in_flight > 1) {
+    const Bytes room = s.live < s.budget ? s.budget - s.live : Bytes{};
+    const Bytes beside_live = s.held + s.unspent + s.estimate - s.live;
+    soft = soft || (s.estimate.count * 8 <= room.count && beside_live.count * 2 > room.count);
+  }
   if (s.cancelled) return Decision::kRefuse;
   if (!s.first_in_line) return Decision::kWaitTurn;
   if (hard && s.submitted > 0) return Decision::kWaitHard;
   if (hard) return s.grace_over ? Decision::kForce : Decision::kWaitOpen;
   if (soft && s.submitted > 0) return Decision::kWaitSoft;
-  return s.yields && s.submitted >= enough ? Decision::kWaitShare : Decision::kAdmit;
+  return share && !s.is_due ? Decision::kWaitShare : Decision::kAdmit;
 }
 
 TEST(Decide, IsTheRuleForEverySmallState) {
   std::uint64_t states = 0;
-  std::vector<RunAhead> targets(kTargets.begin(), kTargets.end());
-  targets.insert(targets.end(), {RunAhead{}, {.batches = 3, .time = nanoseconds(-1)}});
+  std::vector<RunAheadTarget> targets(kTargets.begin(), kTargets.end());
+  targets.insert(targets.end(), {{}, {{.batches = std::nullopt}, 3, true}});
   for_each_state([&](AdmissionState s) {
     for (unsigned flags = 0; flags < 4; ++flags) {
       s.first_in_line = (flags & 1U) != 0;
       s.cancelled = (flags & 2U) != 0;
-      for (const RunAhead& run_ahead : targets) {
-        const Decision decision = decide(s, run_ahead);
+      for (const RunAheadTarget& target : targets) {
+        const Decision decision = decide(s, target);
         ++states;
-        if (decision == stated(s, run_ahead)) continue;
-        FAIL() << format_run_ahead(run_ahead) << " flags " << flags << ": " << text_of(s) << ": "
+        if (decision == stated(s, target)) continue;
+        FAIL() << format_run_ahead(target.limit) << " most " << target.most << " half "
+               << target.half_of_room << " flags " << flags << ": " << text_of(s) << ": "
                << static_cast<int>(decision);
       }
     }
@@ -113,7 +128,7 @@ TEST(Decide, SumsThatDoNotFit64BitsAreOverTheBudget) {
 TEST(DecideKeeps, NobodyWaitsForWhatIsNotUnderWay) {
   std::uint64_t waits = 0;
   for_each_state([&](const AdmissionState& s) {
-    for (const RunAhead& target : kTargets) {
+    for (const RunAheadTarget& target : kTargets) {
       const Decision decision = decide(s, target);
       const bool for_device = decision == Decision::kWaitHard || decision == Decision::kWaitSoft ||
                               decision == Decision::kWaitShare;
@@ -127,13 +142,29 @@ TEST(DecideKeeps, NobodyWaitsForWhatIsNotUnderWay) {
   EXPECT_GT(waits, 100'000U);
 }
 
+TEST(DecideKeeps, WhoLetsOthersComeBackLeavesHalfOfTheTargetQueuedOrWaitsShortly) {
+  std::uint64_t waits = 0;
+  for_each_state([&](const AdmissionState& s) {
+    for (const RunAheadTarget& target : kTargets) {
+      if (decide(s, target) != Decision::kWaitShare) continue;
+      ++waits;
+      const nanoseconds left = s.queued - patience(s, target);
+      const bool leaves_half = left >= target.limit.time.value_or(nanoseconds(0)) / 2;
+      if (!leaves_half && (left < s.queued * 3 / 4 || patience(s, target) > s.takes / 32)) {
+        FAIL() << text_of(s);
+      }
+    }
+  });
+  EXPECT_GT(waits, 10'000U);
+}
+
 TEST(DecideKeeps, NobodyIsAdmittedBeyondTheBudgetButByForceOrAlone) {
   std::uint64_t forced = 0;
   for_each_state([&](const AdmissionState& s) {
     const bool fits = s.held + s.unspent + s.estimate <= s.budget;
     const bool beside_live = s.open == 0 && s.live + s.estimate <= s.budget;
     const bool alone = s.open == 0 && s.submitted == 0;
-    for (const RunAhead& target : kTargets) {
+    for (const RunAheadTarget& target : kTargets) {
       const Decision decision = decide(s, target);
       if (decision == Decision::kAdmit && !fits && !beside_live && !alone) FAIL() << text_of(s);
       if (decision != Decision::kForce) continue;
@@ -144,7 +175,7 @@ TEST(DecideKeeps, NobodyIsAdmittedBeyondTheBudgetButByForceOrAlone) {
   EXPECT_GT(forced, 1000U);
 }
 
-/// Each makes a state easier in one way.
+/// Each makes a state easier in one way. Not for half of the room, which is of small batches alone.
 const std::vector<std::function<void(AdmissionState&)>>& easier() {
   static const std::vector<std::function<void(AdmissionState&)>> kAll{
       [](AdmissionState& s) {
@@ -156,9 +187,13 @@ const std::vector<std::function<void(AdmissionState&)>>& easier() {
       [](AdmissionState& s) { s.estimate = minus_or_zero(s.estimate, {1}); },
       [](AdmissionState& s) { s.budget += Bytes{1}; },
       [](AdmissionState& s) { s.open -= std::min<std::uint64_t>(s.open, 1); },
-      [](AdmissionState& s) { s.submitted -= std::min<std::uint64_t>(s.submitted, 1); },
+      [](AdmissionState& s) {
+        s.submitted -= std::min<std::uint64_t>(s.submitted, 1);
+        if (s.submitted == 0) s.queued = {};
+      },
       [](AdmissionState& s) { s.queued -= std::min(s.queued, nanoseconds(1)); },
-      [](AdmissionState& s) { s.yields = false; },
+      [](AdmissionState& s) { s.takes -= nanoseconds(1); },
+      [](AdmissionState& s) { s.is_due = true; },
   };
   return kAll;
 }
@@ -172,6 +207,9 @@ TEST(DecideKeeps, WhoIsAdmittedIsAlsoAdmittedWhereItIsEasier) {
       for (const auto& change : easier()) {
         AdmissionState other = s;
         change(other);
+        const bool is_same_room = std::tie(s.budget, s.live, s.estimate) ==
+                                  std::tie(other.budget, other.live, other.estimate);
+        if (kTargets.at(t).half_of_room && !is_same_room) continue;
         if (decide(other, kTargets.at(t)) != Decision::kAdmit) {
           FAIL() << text_of(s) << ", but not " << text_of(other);
         }

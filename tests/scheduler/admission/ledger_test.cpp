@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <optional>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "support/print.hpp"
@@ -14,23 +18,30 @@
 namespace weir {
 namespace {
 
-using Passed = std::array<std::uint64_t, kStreamRoles>;
+using Roles = std::array<bool, kStreamRoles>;
+using std::chrono::nanoseconds;
 using testing::random_seed;
 using testing::seed_message;
 
 constexpr StreamRole kStream = StreamRole::kCompute;
+constexpr std::size_t kCopy = index_of(StreamRole::kCopyIn);
 
 class LedgerTest : public ::testing::Test {
  protected:
   Ticket& open(Bytes estimate, std::string_view kind = "train") {
-    return ledger.open(ledger.kind(kind), estimate);
+    return ledger.open(ledger.use(kind), estimate);
+  }
+  BatchKind& kind(std::string_view name) {
+    BatchKind& kind = ledger.use(name);
+    ledger.unuse(kind);
+    return kind;
   }
   static TicketRef ref(Ticket& ticket) { return {&ticket, ticket.serial}; }
-  /// Closes a batch that used one stream, at `point`.
-  void close(Ticket& ticket, std::uint64_t point, bool learn = true) {
-    ticket.touched = {true};
+  /// Closes a batch that used these streams, at `point` on each.
+  void close(Ticket& ticket, std::uint64_t point, bool learn = true, const Roles& used = {true}) {
+    ticket.touched = used;
     std::array<Point, kStreamRoles> points{};
-    points.at(0) = {stream, point};
+    points.fill({stream, point});
     ledger.close(ticket, points, learn);
   }
   struct Course {
@@ -45,20 +56,15 @@ class LedgerTest : public ::testing::Test {
     ledger.note_allocated(ref(ticket), course.keeps);
     ledger.note_allocated(ref(ticket), peak);
     ledger.note_freed(ref(ticket), peak, false);
-    ticket.device_time.at(index_of(kStream)) += course.device_time;
+    ticket.note_ran(kStream, {.device_time = nanoseconds(course.device_time)});
     close(ticket, ++sequence, course.learn);
     ASSERT_EQ(ledger.settle({sequence}), 1U);
   }
   void run(Bytes peak) { run(peak, Course{}); }
-  /// The same, but its memory stays held.
-  TicketRef run_and_hold(Bytes peak) {
-    Ticket& ticket = open({});
-    ledger.note_allocated(ref(ticket), peak);
-    close(ticket, ++sequence);
-    EXPECT_EQ(ledger.settle({sequence}), 1U);
-    return ref(ticket);
+  [[nodiscard]] std::optional<Bytes> footprint() { return kind("train").footprint; }
+  [[nodiscard]] std::int64_t queued(std::string_view name) {
+    return ledger.queued(kind(name)).time.count();
   }
-  [[nodiscard]] Bytes footprint() { return ledger.kind("train").footprint.value_or(Bytes{}); }
 
   Ledger ledger;
   const StreamId stream = StreamId::next();
@@ -119,9 +125,10 @@ TEST_F(LedgerTest, ABatchIsSettledOnlyWhenEveryStreamItTouchedIsPast) {
   points.at(2) = {StreamId::next(), 8};
   ledger.close(ticket, points, true);
   EXPECT_EQ(ledger.settle({3, 0, 7, 0}), 0U);
-  EXPECT_EQ(ledger.point_to_await({3, 0, 7, 0})->sequence, 8U);
+  EXPECT_EQ(ledger.point_to_await()->sequence, 8U);
+  EXPECT_FALSE(ledger.point_to_await(0).has_value()) << "that stream has passed it";
   EXPECT_EQ(ledger.settle({3, 0, 8, 0}), 1U);
-  EXPECT_FALSE(ledger.point_to_await({3, 0, 8, 0}).has_value());
+  EXPECT_FALSE(ledger.point_to_await().has_value());
 }
 
 TEST_F(LedgerTest, ABatchThatTouchedNothingIsSettledAtOnce) {
@@ -151,24 +158,18 @@ TEST_F(LedgerTest, AStaleReferenceIsIgnored) {
   EXPECT_FALSE(ledger.is_open({}));
 }
 
-TEST_F(LedgerTest, TheFirstPeakIsTheEstimateAndALargerOneCountsAtOnce) {
-  BatchKind& kind = ledger.kind("train");
-  EXPECT_FALSE(kind.footprint.has_value());
+TEST_F(LedgerTest, ALargerPeakCountsAtOnceAndASmallerOneSlowly) {
+  EXPECT_FALSE(footprint().has_value());
+  for (const Bytes& peak : {mib(4), mib(16)}) {
+    run(peak);
+    EXPECT_EQ(footprint(), peak);
+  }
   run(mib(4));
-  EXPECT_EQ(kind.footprint, mib(4));
-  run(mib(16));
-  EXPECT_EQ(kind.footprint, mib(16));
-}
-
-TEST_F(LedgerTest, ASmallerPeakCountsSlowlyAndInTheEnd) {
-  run(mib(16));
-  run(mib(4));
-  BatchKind& kind = ledger.kind("train");
-  EXPECT_LT(*kind.footprint, mib(16));
-  EXPECT_GT(*kind.footprint, mib(15));
+  EXPECT_LT(footprint(), mib(16));
+  EXPECT_GT(footprint(), mib(15));
   for (int i = 0; i < 300; ++i) run(mib(4));
-  EXPECT_LE(*kind.footprint, mib(4) + Bytes{16});
-  EXPECT_GE(*kind.footprint, mib(4));
+  EXPECT_LE(footprint(), mib(4) + Bytes{16});
+  EXPECT_GE(footprint(), mib(4));
 }
 
 TEST_F(LedgerTest, ThePeakIsNeitherTheSumOfAllNorOfWhatAwaitsTheDevice) {
@@ -184,39 +185,31 @@ TEST_F(LedgerTest, ThePeakIsNeitherTheSumOfAllNorOfWhatAwaitsTheDevice) {
   EXPECT_EQ(footprint(), mib(2));
 }
 
-TEST_F(LedgerTest, StateThatTheFirstBatchMakesIsForgottenWithTheSecond) {
-  run(mib(4), {.keeps = mib(32)});
-  EXPECT_EQ(footprint(), mib(36)) << "it might be double buffers";
-  run(mib(4));
-  EXPECT_EQ(footprint(), mib(4));
-  run(mib(4));
-  EXPECT_EQ(footprint(), mib(4));
-}
-
-TEST_F(LedgerTest, StateThatALaterBatchMakesIsForgottenWithTheNext) {
-  for (int i = 0; i < 5; ++i) run(mib(4));
-  run(mib(4), {.keeps = mib(32)});
-  run(mib(4));
-  EXPECT_EQ(footprint(), mib(4));
-}
-
-TEST_F(LedgerTest, ACacheThatGrowsWithEveryBatchIsExpectedToGrow) {
-  for (int i = 0; i < 5; ++i) {
-    run(mib(4), {.keeps = mib(2)});
-    EXPECT_EQ(footprint(), mib(6));
-  }
+TEST_F(LedgerTest, StateIsExpectedOnceAndACacheThatGrowsAgainAndAgain) {
+  struct Step {
+    Bytes keeps;
+    Bytes expected;  ///< afterwards; each batch gives 4 MiB back
+  };
+  const auto check = [&](std::string_view name, std::initializer_list<Step> steps) {
+    for (const Step& step : steps) {
+      run(mib(4), {.kind = name, .keeps = step.keeps});
+      EXPECT_EQ(kind(name).footprint, step.expected) << name;
+    }
+  };
+  check("first makes state", {{mib(32), mib(36)}, {{}, mib(4)}, {{}, mib(4)}});
+  check("third makes state", {{{}, mib(4)}, {{}, mib(4)}, {mib(32), mib(36)}, {{}, mib(4)}});
+  check("cache", {{mib(2), mib(6)}, {mib(2), mib(6)}, {mib(2), mib(6)}});
 }
 
 TEST_F(LedgerTest, WhatTheNextBatchFreesWasGivenBack) {
-  TicketRef last = run_and_hold(mib(16));
-  EXPECT_EQ(footprint(), mib(16));
+  TicketRef last;
+  Bytes held;
   for (int i = 0; i < 10; ++i) {
-    const Bytes size = i % 2 == 0 ? mib(1) : mib(16);  // of all sizes the largest is expected
+    const Bytes size = i % 2 == 0 ? mib(16) : mib(1);  // of all sizes the largest is expected
     Ticket& ticket = open({});
     ledger.note_allocated(ref(ticket), size);
-    ledger.note_freed(last, i % 2 == 0 ? mib(16) : mib(1), true);
+    ledger.note_freed(std::exchange(last, ref(ticket)), std::exchange(held, size), true);
     close(ticket, ++sequence);
-    last = ref(ticket);
     ledger.settle({sequence});
     EXPECT_GE(footprint(), mib(15)) << "after " << i;
     EXPECT_LE(footprint(), mib(16)) << "after " << i;
@@ -237,105 +230,168 @@ TEST_F(LedgerTest, AFreeAfterTheEndChangesNoChargeAndNoPeak) {
 }
 
 TEST_F(LedgerTest, AHintIsBelievedUntilABatchOfTheKindHasEnded) {
-  BatchKind& kind = ledger.kind("train");
-  EXPECT_EQ(ledger.expected(kind, mib(10)), mib(10));
+  EXPECT_EQ(ledger.expected(kind("train"), mib(10)), mib(10));
   run(mib(1));
-  EXPECT_EQ(ledger.expected(kind, mib(10)), mib(1));
+  EXPECT_EQ(ledger.expected(kind("train"), mib(10)), mib(1));
 }
 
 TEST_F(LedgerTest, AKindThatIsNotKnownIsExpectedToBeAsLargeAsTheLargest) {
-  EXPECT_EQ(ledger.expected(ledger.kind("new"), {}), std::nullopt);
+  EXPECT_EQ(ledger.expected(kind("new"), {}), std::nullopt);
   run(mib(1), {.kind = "small"});
-  EXPECT_EQ(ledger.expected(ledger.kind("new"), {}), mib(1));
+  EXPECT_EQ(ledger.expected(kind("new"), {}), mib(1));
   run(mib(8), {.kind = "large"});
   run(mib(1), {.kind = "small"});
-  EXPECT_EQ(ledger.expected(ledger.kind("new"), {}), mib(8));
-  EXPECT_EQ(ledger.expected(ledger.kind("new"), mib(2)), mib(2)) << "a hint is of this kind";
-  EXPECT_EQ(ledger.expected(ledger.kind("small"), {}), mib(1));
+  EXPECT_EQ(ledger.expected(kind("new"), {}), mib(8));
+  EXPECT_EQ(ledger.expected(kind("new"), mib(2)), mib(2)) << "a hint is of this kind";
+  EXPECT_EQ(ledger.expected(kind("small"), {}), mib(1));
 }
 
 TEST_F(LedgerTest, WhatTheOnlyBatchOfAKindKeptIsNotExpectedOfOtherKinds) {
   run({}, {.kind = "init", .keeps = mib(32)});
-  EXPECT_EQ(ledger.expected(ledger.kind("new"), {}), std::nullopt);
+  EXPECT_EQ(ledger.expected(kind("new"), {}), std::nullopt);
   run(mib(2), {.kind = "warm-up", .keeps = mib(32)});
-  EXPECT_EQ(ledger.expected(ledger.kind("new"), {}), mib(2));
+  EXPECT_EQ(ledger.expected(kind("new"), {}), mib(2));
 }
 
 TEST_F(LedgerTest, AnAbandonedBatchTeachesNothing) {
   run(mib(8), {.learn = false, .device_time = 1'000'000});
-  EXPECT_FALSE(ledger.kind("train").footprint.has_value());
+  EXPECT_FALSE(footprint().has_value());
   run(mib(2), {.device_time = 1'000});
   run(mib(8), {.learn = false, .device_time = 1'000'000});
-  EXPECT_EQ(ledger.kind("train").footprint, mib(2));
-  EXPECT_EQ(ledger.kind("train").device_time.front(), std::chrono::nanoseconds(1'000));
+  EXPECT_EQ(footprint(), mib(2));
+  EXPECT_EQ(kind("train").device_time.front(), nanoseconds(1'000));
 }
 
-TEST_F(LedgerTest, QueuedBehindIsWhatTheBatchesBehindTheRunningOneAreExpectedToTake) {
+TEST_F(LedgerTest, WhatABatchDidOnEachStreamIsAddedUp) {
+  const auto at = [](int ns) { return std::chrono::steady_clock::time_point(nanoseconds(ns)); };
+  const auto ns = [](int count) { return nanoseconds(count); };
+  Ticket& ticket = open({});
+  ticket.note_ran(kStream, {.device_time = ns(10), .gap = ns(5), .starved = ns(3), .end = at(110)});
+  ticket.note_ran(kStream, {.device_time = ns(20), .gap = ns(7), .starved = ns(4), .end = at(137)});
+  EXPECT_EQ(ticket.run().front().device_time, ns(0)) << "no stream counts as used before the end";
+  close(ticket, 1);
+  const StreamRun run = ticket.run().front();
+  EXPECT_EQ(run.device_time, ns(30));
+  EXPECT_EQ(run.gap, ns(5)) << "before the batch";
+  EXPECT_EQ(run.starved, ns(7)) << "before the batch and in it";
+  EXPECT_EQ(run.begun, ns(100));
+  EXPECT_EQ(run.ended, ns(137));
+}
+
+TEST_F(LedgerTest, QueuedIsWhatIsExpectedOfOpenAndSubmittedBatchesBehindTheRunningOne) {
   run(mib(1), {.device_time = 5'000});
-  Ticket& a = open({});
-  Ticket& b = open({});
-  Ticket& c = open({});
-  EXPECT_EQ(ledger.queued_behind().count(), 0) << "open batches are not queued";
-  a.device_time.front() = 5'000;
-  close(a, sequence + 1);
-  EXPECT_EQ(ledger.queued_behind().count(), 0) << "nor is what runs";
-  close(b, sequence + 2);
-  close(c, sequence + 3);
-  EXPECT_EQ(ledger.queued_behind().count(), 10'000);
+  std::array<Ticket*, 4> tickets{};
+  for (Ticket*& ticket : tickets) ticket = &open({});
+  EXPECT_EQ(queued("train"), 0) << "nothing runs";
+  close(*tickets[0], sequence + 1);
+  EXPECT_EQ(queued("train"), 15'000);
+  close(*tickets[1], sequence + 2);
+  EXPECT_EQ(queued("train"), 15'000) << "an open batch counts like a submitted one";
+  ledger.lapse(*tickets[2]);
+  EXPECT_EQ(queued("train"), 10'000) << "it may never be closed";
   ledger.settle({sequence + 1});
-  EXPECT_EQ(ledger.queued_behind().count(), 5'000);
+  EXPECT_EQ(queued("train"), 5'000);
+  ledger.settle({sequence + 2});
+  EXPECT_EQ(queued("train"), 0);
 }
 
-TEST_F(LedgerTest, StreamsThatWorkBesideEachOtherCountOnce) {
-  const auto teach = [&](std::string_view kind, std::int64_t compute, std::int64_t copy) {
-    Ticket& ticket = open({}, kind);
-    ticket.device_time.at(index_of(StreamRole::kCompute)) = compute;
-    ticket.device_time.at(index_of(StreamRole::kCopyIn)) = copy;
-    close(ticket, ++sequence);
-    ledger.settle({sequence});
+TEST_F(LedgerTest, EachStreamHasItsOwnQueueAndABatchTheLongestOfThoseThatItUses) {
+  const auto submit = [&](std::string_view name, int compute, int copy) {
+    Ticket& ticket = open({}, name);
+    ticket.note_ran(kStream, {.device_time = nanoseconds(compute)});
+    ticket.note_ran(StreamRole::kCopyIn, {.device_time = nanoseconds(copy)});
+    Roles used{compute != 0};
+    used.at(kCopy) = copy != 0;
+    close(ticket, ++sequence, true, used);
   };
-  teach("train", 5'000, 4'000);
-  teach("load", 0, 4'000);
-  close(open({}, "train"), sequence + 1);
-  close(open({}, "train"), sequence + 2);
-  EXPECT_EQ(ledger.queued_behind().count(), 5'000) << "the copies run beside the computing";
-  close(open({}, "load"), sequence + 3);
-  EXPECT_EQ(ledger.queued_behind().count(), 8'000) << "now the copies take longest";
+  submit("train", 5'000, 4'000);
+  submit("load", 0, 4'000);
+  submit("infer", 5'000, 0);
+  ledger.settle({sequence, sequence, sequence, sequence});
+  for (int i = 0; i < 3; ++i) submit("train", 5'000, 4'000);
+  submit("load", 0, 4'000);
+  EXPECT_EQ(queued("train"), 12'000) << "the copies";
+  EXPECT_EQ(ledger.queued(kind("train")).role, kCopy);
+  EXPECT_EQ(queued("load"), 12'000);
+  EXPECT_EQ(queued("infer"), 10'000);
+  submit("train", 0, 4'000);
+  EXPECT_EQ(queued("infer"), 10'000) << "the last one did not compute";
+  ledger.note_passed({0, 0, sequence, 0});
+  EXPECT_EQ(queued("load"), 0) << "copies run ahead";
+  EXPECT_EQ(queued("train"), 10'000);
+  EXPECT_EQ(ledger.point_to_await(kCopy), std::nullopt);
+  EXPECT_EQ(ledger.point_to_await(index_of(kStream))->sequence, sequence - 3);
 }
 
-TEST_F(LedgerTest, ABatchOfAKindThatNeverSettledIsExpectedToTakeLong) {
-  close(open({}), 1);
-  close(open({}), 2);
-  EXPECT_EQ(ledger.queued_behind(), Ledger::kUnknownTime);
-}
-
-TEST_F(LedgerTest, ABatchOfANewKindIsExpectedToTakeAsLongAsTheLongestKnown) {
+TEST_F(LedgerTest, ABatchOfANewKindIsExpectedToTakeTheMeanOfAll) {
+  EXPECT_EQ(ledger.expected_times(kind("new")), StreamTimes{}) << "nothing is known";
   run({}, {.kind = "short", .device_time = 1'000});
-  run({}, {.kind = "long", .device_time = 7'000});
-  close(open({}, "short"), sequence + 1);
-  close(open({}, "new"), sequence + 2);
-  close(open({}, "short"), sequence + 3);
-  EXPECT_EQ(ledger.queued_behind().count(), 8'000);
+  run({}, {.kind = "long", .device_time = 17'000});
+  EXPECT_EQ(ledger.expected_times(kind("new")).front().count(), 2'000);
+  EXPECT_EQ(ledger.expected_times(kind("short")).front().count(), 1'000);
+  for (const auto* name : {"long", "new", "short"}) close(open({}, name), ++sequence);
+  EXPECT_EQ(queued("short"), 3'000);
+  EXPECT_EQ(queued("new"), 3'000);
 }
 
 TEST_F(LedgerTest, WhatTheDeviceHasPassedIsNotQueuedAlsoBeforeItIsSettled) {
   run(mib(1), {.device_time = 5'000});
   for (std::uint64_t i = 1; i <= 3; ++i) close(open({}), sequence + i);
-  EXPECT_EQ(ledger.queued_behind({sequence}).count(), 10'000);
-  EXPECT_EQ(ledger.queued_behind({sequence + 1}).count(), 5'000);
-  EXPECT_EQ(ledger.queued_behind({sequence + 3}).count(), 0);
+  EXPECT_EQ(queued("train"), 10'000);
+  ledger.note_passed({sequence + 1});
+  EXPECT_EQ(queued("train"), 5'000);
+  ledger.note_passed({sequence});
+  EXPECT_EQ(queued("train"), 5'000) << "the device does not go back";
+  ledger.note_passed({sequence + 3});
+  EXPECT_EQ(queued("train"), 0);
+  EXPECT_EQ(ledger.submitted(), 3U);
+  EXPECT_EQ(ledger.settle({}), 3U);
 }
 
-TEST_F(LedgerTest, OfManyKindsThoseThatSettledLastAreTheKnownOnes) {
-  run(mib(9), {.kind = "of long ago", .device_time = 90'000});
-  run(mib(5), {.kind = "train", .device_time = 5'000});
+TEST_F(LedgerTest, ABatchWhosePointIsPassedWhenItIsClosedIsSettledWithTheNextLook) {
+  EXPECT_EQ(ledger.settle({9}), 0U);
+  close(open({}), 9);
+  EXPECT_EQ(ledger.settle({9}), 1U);
+  close(open({}), Ledger::kUnrecorded);
+  EXPECT_EQ(ledger.settle({9}), 0U);
+  ledger.note_recorded(kStream, {stream, 9}, ledger.closed());
+  EXPECT_EQ(ledger.settle({9}), 1U);
+}
+
+TEST_F(LedgerTest, OfManyKindsThoseThatSettledLastTellWhatANewOneHolds) {
+  run(mib(9), {.kind = "of long ago"});
+  run(mib(5));
   for (std::size_t i = 0; i < Ledger::kKnownKinds; ++i) {
-    run(mib(1), {.kind = "eval " + std::to_string(i), .device_time = 1'000});
-    run(mib(5), {.kind = "train", .device_time = 5'000});
+    run(mib(1), {.kind = "eval " + std::to_string(i)});
+    run(mib(5));
   }
-  EXPECT_EQ(ledger.expected(ledger.kind("new"), std::nullopt), mib(5));
-  EXPECT_EQ(ledger.expected_time(ledger.kind("new")).count(), 5'000);
-  EXPECT_EQ(ledger.expected(ledger.kind("of long ago"), std::nullopt), mib(9)) << "it is known";
+  EXPECT_EQ(ledger.expected(kind("new"), std::nullopt), mib(5));
+  EXPECT_EQ(ledger.expected(kind("of long ago"), std::nullopt), mib(9)) << "it is known";
+}
+
+TEST_F(LedgerTest, KindsThatNobodyUsesAreForgottenAndNoOthers) {
+  constexpr std::uint64_t kNames = 100'000;
+  constexpr std::uint64_t kRemembered = Ledger::kRememberedKinds;
+  (void)ledger.use("waits");
+  Ticket& is_open = open({}, "open");
+  run(mib(3), {.kind = "once"});
+  run(mib(2), {.kind = "now and then"});
+  for (std::uint64_t i = 1; i <= kNames; ++i) {
+    run(mib(1), {.kind = "kind " + std::to_string(i)});
+    if (i % (kRemembered / 2) != 0) continue;
+    ASSERT_LE(ledger.kinds(), 2 * kRemembered);
+    ASSERT_EQ(kind("now and then").footprint, mib(2)) << "after " << i;
+    run(mib(2), {.kind = "now and then"});
+  }
+  EXPECT_EQ(kind("once").footprint, std::nullopt);
+  EXPECT_EQ(kind("waits").users, 1U);
+  EXPECT_EQ(kind("open").users, 1U);
+  for (std::uint64_t i = 0; i < kRemembered; ++i) run(mib(4));
+  for (std::uint64_t i = 0; i < 3 * kRemembered; ++i) (void)kind("asked for " + std::to_string(i));
+  EXPECT_LE(ledger.kinds(), 2 * kRemembered);
+  EXPECT_EQ(kind("kind " + std::to_string(kNames)).footprint, mib(1)) << "one of the last settled";
+  close(is_open, ++sequence);
+  EXPECT_EQ(ledger.settle({sequence}), 1U);
 }
 
 TEST_F(LedgerTest, OnlyWhatOpenBatchesAllocatedIsNotLive) {
@@ -391,21 +447,22 @@ TEST_F(LedgerTest, AnOpenBatchIsKeptWhileFewOthersWereClosedSinceItAllocated) {
 
 TEST_F(LedgerTest, AWaiterAwaitsTheOldestAndInALongQueueTheOneAQuarterIn) {
   for (std::uint64_t n = 1; n <= 3; ++n) close(open({}), n);
-  EXPECT_EQ(ledger.point_to_await({})->sequence, 1U);
+  EXPECT_EQ(ledger.point_to_await()->sequence, 1U);
   for (std::uint64_t n = 4; n <= 16; ++n) close(open({}), n);
-  EXPECT_EQ(ledger.point_to_await({})->sequence, 5U);
-  EXPECT_EQ(ledger.point_to_await({7})->sequence, 8U) << "never one that is passed";
+  EXPECT_EQ(ledger.point_to_await()->sequence, 5U);
+  ledger.note_passed({7});
+  EXPECT_EQ(ledger.point_to_await()->sequence, 8U) << "never one that is passed";
 }
 
 TEST_F(LedgerTest, APointThatCouldNotBeRecordedIsNeverPassedUntilItIs) {
   Ticket& ticket = open(mib(1));
   close(ticket, Ledger::kUnrecorded);
-  EXPECT_EQ(ledger.settle({UINT64_MAX - 1}), 0U);
+  EXPECT_EQ(ledger.settle({11}), 0U);
   EXPECT_TRUE(ledger.unrecorded().at(index_of(kStream)));
-  EXPECT_FALSE(ledger.point_to_await({}).has_value()) << "nobody can wait for it";
+  EXPECT_FALSE(ledger.point_to_await().has_value()) << "nobody can wait for it";
   ledger.note_recorded(kStream, {stream, 12}, ledger.closed());
   EXPECT_FALSE(ledger.unrecorded().at(index_of(kStream)));
-  EXPECT_EQ(ledger.point_to_await({})->sequence, 12U);
+  EXPECT_EQ(ledger.point_to_await()->sequence, 12U);
   EXPECT_EQ(ledger.settle({12}), 1U);
 }
 

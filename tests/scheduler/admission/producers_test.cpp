@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <future>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "scheduler/run_batch.hpp"
@@ -71,30 +69,6 @@ TEST_P(ProducersInTurn, NeverRunOutWhereEachBatchFits) {
     EXPECT_EQ(outcome.admission.settled, 5000U);
     EXPECT_EQ(outcome.admission.forced, 0U);
   }
-}
-
-TEST(Producers, WhoIsPassedOverForItsShareOfTheQueueWakesTheNext) {
-  // With two batches submitted, the queue counts as full, and the producer with less time queued is
-  // first; with one, it is again the one with fewer bytes. So the first changes while both wait.
-  Rig rig({.budget = kBudget, .run_ahead = {.batches = 2, .time = std::chrono::nanoseconds(1)}});
-  std::vector<std::future<void>> producers;
-  for (const std::uint64_t count : {1U, 2U, 8U, 16U}) {
-    producers.push_back(std::async(std::launch::async, [&rig, count] {
-      const auto work = [count](Stream&, Inputs, Outputs) {
-        const auto end =
-            std::chrono::steady_clock::now() + std::chrono::microseconds(count == 1 ? 100 : 10);
-        while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
-      };
-      for (int i = 0; i < 300; ++i) {
-        const Batch batch = rig->begin_batch(
-            "of " + std::to_string(count), {.hint = pages(count), .weight = count == 8 ? 2U : 1U});
-        rig->submit("work", {.writes = {rig->empty(shape_of(pages(count)))}}, work);
-      }
-    }));
-  }
-  for (auto& producer : producers) producer.get();
-  expect_idle(rig);
-  EXPECT_EQ(rig->admission().settled, 4U * 300);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ProducersInTurn, ::testing::Values(2, 3, 6, 8),

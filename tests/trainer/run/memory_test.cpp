@@ -56,7 +56,7 @@ TEST(TrainerMemory, ParametersGradientsAndTwoFootprintsAreEnoughForThrottled) {
   const Bytes budget = footprint.live + footprint.batch * 2;
   const TrainResult run = finished(train_at(settings, Policy::kThrottled, budget));
   EXPECT_LE(run.pool.reserved.peak, budget);
-  EXPECT_EQ(run.admission.most_submitted, 2U) << "enough to overlap two batches";
+  EXPECT_GE(run.admission.most_submitted, 2U) << "enough to overlap two batches";
 }
 
 TEST(TrainerMemory, TwoFootprintsAreEnoughForThrottledWithEveryPool) {

@@ -78,6 +78,10 @@ void note_pace(const TimelineSlice& slice, Pace reason, int device) noexcept {
                .detail = static_cast<std::uint8_t>(stall)});
 }
 
+/// How many marked batches the run-ahead begins with. A program that marks its batches has little
+/// memory to spare, as a rule.
+constexpr std::uint64_t kFirstBatches = 2;
+
 }  // namespace
 
 /// Fences for admission. They end a batch's wait after the longest allowed time; admission alone
@@ -108,7 +112,7 @@ Arena::Arena(const Driver& driver, CUcontext context, Account& account, const Se
       bounded_(std::make_unique<BoundedProgress>(fences_)),
       admission_(pools_, {.progress = *bounded_, .ids = {fences_.everything()}},
                  settings.policy.policy.value, settings.policy.run_ahead.value,
-                 settings.max_wait.value) {
+                 settings.max_wait.value, kFirstBatches) {
   follow_budget();
 }
 
@@ -368,7 +372,7 @@ void Arena::end_batch(const OpenBatch& batch) noexcept {
     std::erase_if(open_, [&](const TicketRef& open) { return open.serial == batch.ticket.serial; });
   }
   attempt(LogLevel::kDebug, "a batch is not measured",
-          [&] { fences_.measure(batch.ticket.ticket->device_time.front(), batch.began); });
+          [&] { fences_.measure(*batch.ticket.ticket, batch.began); });
   admission_.close(batch.ticket, true);
   fences_.fence(fences_.everything());
   if (settings_.policy.policy.value != Policy::kBarrier) return;

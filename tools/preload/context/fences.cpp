@@ -628,9 +628,15 @@ void Fences::sweep(Followed& stream) noexcept {
 void Fences::tell_measures(std::uint64_t sequence, Clock::time_point now) noexcept {
   std::erase_if(measures_, [&](const Measure& measure) WEIR_REQUIRES(mutex_) {
     if (measure.sequence > sequence) return false;
+    const bool was_used = everything_passed_ != Clock::time_point{};
+    const auto idle = was_used ? std::max(measure.since - everything_passed_, Clock::duration{})
+                               : Clock::duration{};
     const auto took = now - std::max(measure.since, everything_passed_);
-    measure.device_time->fetch_add(std::max<std::int64_t>(took.count(), 1),
-                                   std::memory_order_relaxed);
+    measure.batch->note_ran(StreamRole::kCompute,
+                            {.device_time = std::max(took, Clock::duration(1)),
+                             .gap = idle,
+                             .starved = idle,
+                             .end = now});
     return true;
   });
   everything_passed_ = now;
@@ -689,10 +695,10 @@ Fences::Clock::time_point Fences::recorded(Point point) const {
   return Clock::now();
 }
 
-void Fences::measure(std::atomic<std::int64_t>& device_time, Clock::time_point since) {
+void Fences::measure(Ticket& batch, Clock::time_point since) {
   const Lock lock(mutex_);
   const Followed* const all = followed(everything_);
-  measures_.push_back({&device_time, since, all->queue.next()});
+  measures_.push_back({&batch, since, all->queue.next()});
 }
 
 bool Fences::wait(Point point, std::stop_token stop) {

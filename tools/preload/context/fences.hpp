@@ -13,6 +13,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/progress/events.hpp"
 #include "allocator/progress/progress.hpp"
+#include "scheduler/admission/ledger.hpp"
 #include "tools/preload/context/captures.hpp"
 #include "tools/preload/context/fence_due.hpp"
 #include "tools/preload/context/thread_life.hpp"
@@ -167,9 +168,9 @@ class Fences final : public Progress {
   void fence(StreamId stream) noexcept;
   /// Returns when the fence of an open point was recorded, or now if it was not.
   [[nodiscard]] Clock::time_point recorded(Point point) const;
-  /// Adds to `device_time` the device's time for work enqueued since `since`, once it has passed
-  /// the next fence on everything.
-  void measure(std::atomic<std::int64_t>& device_time, Clock::time_point since);
+  /// Tells the batch the device's time for work enqueued since `since`, once it has passed the next
+  /// fence on everything.
+  void measure(Ticket& batch, Clock::time_point since);
   /// Notes that the context and all its work are gone.
   void forget() noexcept;
 
@@ -190,7 +191,7 @@ class Fences final : public Progress {
 
  private:
   struct Measure {
-    std::atomic<std::int64_t>* device_time;
+    Ticket* batch;
     Clock::time_point since;
     std::uint64_t sequence;  ///< of the fence on everything that ends the measure
   };

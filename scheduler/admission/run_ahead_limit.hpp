@@ -1,0 +1,108 @@
+#pragma once
+
+// How far the frontend may run ahead: a limit on the device time queued behind the running batch,
+// as Linux's dynamic queue limits (T. Herbert 2011): it grows at once where it cost time, and falls
+// slowly by what a whole window did not use. No clock, no lock, no thread.
+//
+// - It begins with a quarter of a second, at most 64 batches, and lets batches hold half of the
+// room
+//   beside live memory. While the time of no batch is known, with four batches. A lower beginning
+//   costs the first bursts; see docs/throttling.md for figures.
+// - It grows by four times the time lost (FreeRun), at most to twice itself. Half of the room is
+//   enough until then, and all of it afterwards.
+// - Of each 512 ns that the device runs, 1 ns may be lost before it grows: a longer queue holds
+//   memory all the time, which a rare hiccup is not worth. More than that is owed, and until it is
+//   made up for, the limit does not fall. Unused, it adds up to the time of four average batches.
+// - A window has 96 batches. If a batch was held back in it, the limit falls to the longest queue
+//   of the window, less half of the shortest: so much was there whenever a batch was delivered. A
+//   host that is never held back fills no memory, so the limit stays for its next burst.
+//
+// A data structure only; the user holds the lock.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "scheduler/admission/policy.hpp"
+
+namespace weir {
+
+/// How the run-ahead limit moved, in device time queued behind the running batch.
+struct RunAheadStatistics {
+  std::chrono::nanoseconds target{};  ///< now; zero while it is a number of batches
+  std::chrono::nanoseconds most{};    ///< the largest so far
+  /// How much later the device finished than under free run-ahead; see FreeRun.
+  std::chrono::nanoseconds caused_idle{};
+};
+
+class RunAheadLimit {
+ public:
+  using Duration = std::chrono::nanoseconds;
+  static constexpr std::uint64_t kFirstBatches = 64;
+  static constexpr Duration kFirstTime = std::chrono::milliseconds(250);
+  static constexpr std::uint64_t kUnknownBatches = 4;
+  static constexpr std::uint64_t kWindowBatches = 96;
+  static constexpr int kGrowth = 4;      ///< times the time lost
+  static constexpr int kLostPart = 512;  ///< of the device time, may be lost
+  static constexpr int kMostLostBatches = 4;
+
+  /// `chosen` is the target itself unless it adapts. `first`: it begins with so many batches, at
+  /// least two.
+  explicit RunAheadLimit(const RunAhead& chosen = {}, std::uint64_t first = kFirstBatches) noexcept
+      : chosen_(chosen), first_(first) {}
+
+  /// Returns the target if the longest copies of a waiting batch take `copy`: the queue has to hide
+  /// them when its turn comes.
+  [[nodiscard]] RunAheadTarget target(Duration copy = {}) const noexcept {
+    if (!adapts(chosen_)) return {.limit = chosen_};
+    RunAheadTarget target{.limit = {.batches = chosen_.batches, .time = limit_ + copy},
+                          .half_of_room = !has_grown_};
+    if (is_first_) {
+      target.limit.time = kFirstTime + copy;
+      target.most = average_.count() == 0 ? std::min(first_, kUnknownBatches) : first_;
+    }
+    return target;
+  }
+  /// Returns its time as statistics show it.
+  [[nodiscard]] RunAheadStatistics statistics(Duration lost) const noexcept {
+    const auto time = adapts(chosen_) ? limit_ : chosen_.time.value_or(Duration{});
+    return {.target = time, .most = std::max(most_, time), .caused_idle = lost};
+  }
+
+  /// Call when the target, or memory, has held a batch back.
+  void note_held_back() noexcept { window_.held_back = true; }
+  /// Call when a batch is closed, with the device time that was queued behind the running work
+  /// before it on the fullest of its streams, and with what its own copies take: so much of the
+  /// queue hides them.
+  void note_closed(Duration queued, Duration copy) noexcept {
+    const bool is_filling = is_first_ && !window_.held_back;
+    if (!is_filling) window_.least = std::min(window_.least, std::max(queued - copy, Duration{}));
+    window_.most = std::max(window_.most, queued);
+  }
+  /// Call once for each settled batch, with its time on its busiest stream and what is newly lost.
+  void note_settled(Duration device_time, Duration lost) noexcept;
+
+ private:
+  struct Window {
+    std::uint64_t batches = 0;  ///< settled
+    Duration least = Duration::max();
+    Duration most{};
+    bool held_back = false;
+  };
+
+  void end_first() noexcept;
+  void grow(Duration lost) noexcept;
+  void fall() noexcept;
+
+  const RunAhead chosen_;
+  const std::uint64_t first_;
+  bool is_first_ = true;    ///< the first window has not ended
+  bool has_grown_ = false;  ///< time was lost
+  Duration limit_{};
+  Duration most_{};
+  Duration average_{};   ///< device time of a batch, moving
+  Duration may_lose_{};  ///< before it grows; below zero: owed
+  Window window_;
+};
+
+}  // namespace weir

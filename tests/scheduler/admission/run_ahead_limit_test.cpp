@@ -1,0 +1,228 @@
+#include "scheduler/admission/run_ahead_limit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+
+#include "scheduler/admission/admission_decision.hpp"
+#include "scheduler/admission/free_run.hpp"
+#include "support/random_seed.hpp"
+
+namespace weir {
+namespace {
+
+using Time = RunAheadLimit::Duration;
+
+constexpr int kPart = RunAheadLimit::kLostPart;
+constexpr Time kBatch = std::chrono::microseconds(kPart);  ///< what each takes on the device
+constexpr Time kMayLose = kBatch / kPart;
+constexpr auto kWindow = static_cast<int>(RunAheadLimit::kWindowBatches);
+/// The limit after the first window: of 64 batches one runs, and one asks.
+constexpr Time kFirst = 62 * kBatch;
+
+Time time_of(const RunAheadLimit& limit) { return limit.target().limit.time.value(); }
+RunAheadTarget adapted(Time time, bool half_of_room) {
+  return {.limit = {.batches = 2, .time = time}, .half_of_room = half_of_room};
+}
+
+/// Settles batches that lose nothing.
+void settle(RunAheadLimit& limit, int batches) {
+  for (int i = 0; i < batches; ++i) limit.note_settled(kBatch, {});
+}
+/// Ends windows of batches that are each closed behind `queued`, and lose nothing.
+void end_windows(RunAheadLimit& limit, int windows, Time queued, bool held_back = true) {
+  for (int i = 0; i < windows * kWindow; ++i) {
+    if (held_back) limit.note_held_back();
+    limit.note_closed(queued, {});
+    settle(limit, 1);
+  }
+}
+/// Loses so much beyond what its batch allows.
+void lose(RunAheadLimit& limit, Time lost) { limit.note_settled(kBatch, lost + kMayLose); }
+
+/// A limit after its first window, in which all was lost that may be.
+RunAheadLimit begun() {
+  RunAheadLimit limit;
+  for (int i = 0; i < kWindow; ++i) lose(limit, {});
+  EXPECT_EQ(time_of(limit), kFirst);
+  return limit;
+}
+
+TEST(RunAheadLimit, BeginsWith64BatchesAndHalfOfTheRoomAndAQuarterOfASecond) {
+  RunAheadLimit limit;
+  RunAheadTarget first = adapted(RunAheadLimit::kFirstTime, true);
+  first.most = RunAheadLimit::kUnknownBatches;
+  EXPECT_EQ(limit.target(), first) << "the time of no batch is known";
+  first.most = RunAheadLimit::kFirstBatches;
+  for (int i = 1; i < kWindow; ++i) {
+    settle(limit, 1);
+    ASSERT_EQ(limit.target(), first);
+  }
+  EXPECT_EQ(limit.statistics({}).target, Time{}) << "nothing was measured yet";
+  settle(limit, 1);
+  EXPECT_EQ(limit.target(), adapted(kFirst, true));
+  RunAheadLimit slow;
+  for (int i = 0; i < kWindow; ++i) slow.note_settled(RunAheadLimit::kFirstTime / 10, {});
+  EXPECT_EQ(slow.target(), adapted(RunAheadLimit::kFirstTime, true));
+}
+
+TEST(RunAheadLimit, KeepsATargetThatWasChosenAndAllOfTheRoom) {
+  for (const RunAhead& chosen :
+       {RunAhead{.batches = 3, .time = Time{}}, RunAhead{.batches = 1, .time = 20 * kBatch},
+        RunAhead{.batches = std::nullopt}}) {
+    RunAheadLimit limit(chosen);
+    end_windows(limit, 3, 5 * kBatch);
+    lose(limit, 9 * kBatch);
+    EXPECT_EQ(limit.target(kBatch), RunAheadTarget{.limit = chosen});
+    EXPECT_EQ(limit.statistics(kBatch).target, chosen.time.value_or(Time{}));
+    EXPECT_EQ(limit.statistics(kBatch).caused_idle, kBatch) << "counted all the same";
+  }
+}
+
+TEST(RunAheadLimit, GrowsAtOnceByFourTimesWhatWasLostAtMostToTwiceItself) {
+  RunAheadLimit limit = begun();
+  lose(limit, 3 * kBatch);
+  EXPECT_EQ(time_of(limit), kFirst + 12 * kBatch);
+  lose(limit, 40 * kBatch);
+  EXPECT_EQ(time_of(limit), 2 * 74 * kBatch);
+  limit.note_settled(kBatch, 200 * kBatch);
+  EXPECT_EQ(time_of(limit), (148 + 200) * kBatch) << "it covers what was lost in any case";
+  EXPECT_EQ(limit.statistics({}).most, time_of(limit));
+}
+
+TEST(RunAheadLimit, ALossEndsTheFirstWindowAndHalfOfTheRoomForGood) {
+  RunAheadLimit limit;
+  lose(limit, 2 * kBatch);
+  EXPECT_EQ(limit.target(), adapted(kFirst + 8 * kBatch, false));
+  end_windows(limit, 200, 5 * kBatch);
+  EXPECT_LT(time_of(limit), kBatch);
+  EXPECT_FALSE(limit.target().half_of_room);
+}
+
+TEST(RunAheadLimit, DoesNotGrowByThePartOfTheTimeThatMayBeLost) {
+  RunAheadLimit limit = begun();
+  settle(limit, kPart);  // the time of one batch may be lost
+  const RunAheadTarget before = limit.target();
+  for (int i = 0; i < 2; ++i) {
+    lose(limit, kBatch / 2);
+    EXPECT_EQ(limit.target(), before);
+  }
+  lose(limit, kBatch);
+  EXPECT_EQ(time_of(limit), kFirst + 4 * kBatch);
+}
+
+TEST(RunAheadLimit, UnusedAllowanceAddsUpToTheTimeOfFourBatches) {
+  RunAheadLimit limit = begun();
+  settle(limit, 100 * kPart);
+  limit.note_settled(kBatch, 9 * kBatch);
+  EXPECT_EQ(time_of(limit), kFirst + 4 * 5 * kBatch);
+}
+
+TEST(RunAheadLimit, FallsToTheLongestQueueOfAWindowLessHalfOfTheShortest) {
+  RunAheadLimit limit = begun();
+  limit.note_closed(30 * kBatch, {});
+  limit.note_closed(12 * kBatch, {});
+  end_windows(limit, 1, 20 * kBatch);
+  EXPECT_EQ(time_of(limit), (30 - 6) * kBatch);
+  end_windows(limit, 1, 20 * kBatch);
+  EXPECT_EQ(time_of(limit), (20 - 10) * kBatch) << "each window anew";
+  end_windows(limit, 1, 40 * kBatch);
+  EXPECT_EQ(time_of(limit), 5 * kBatch) << "half of itself";
+  EXPECT_EQ(limit.statistics({}).most, kFirst);
+}
+
+TEST(RunAheadLimit, TheQueueHidesTheCopiesOfTheNextBatch) {
+  RunAheadLimit limit = begun();
+  EXPECT_EQ(limit.target(kBatch), adapted(kFirst + kBatch, true));
+  limit.note_closed(70 * kBatch, 60 * kBatch);
+  end_windows(limit, 1, 70 * kBatch);
+  EXPECT_EQ(time_of(limit), kFirst - 5 * kBatch);
+  limit.note_closed(70 * kBatch, 80 * kBatch);  // and no queue is left unused
+  end_windows(limit, 1, 70 * kBatch);
+  EXPECT_EQ(time_of(limit), kFirst - 5 * kBatch);
+}
+
+TEST(RunAheadLimit, DoesNotFallWhileNobodyIsHeldBack) {
+  RunAheadLimit limit = begun();
+  end_windows(limit, 20, 5 * kBatch, false);
+  EXPECT_EQ(time_of(limit), kFirst);
+  limit.note_held_back();
+  end_windows(limit, 1, 5 * kBatch, false);
+  EXPECT_LT(time_of(limit), 5 * kBatch) << "once in a window is enough";
+}
+
+TEST(RunAheadLimit, DoesNotFallWhileMoreWasLostThanMayBe) {
+  RunAheadLimit limit = begun();
+  lose(limit, kBatch);
+  for (int batches = kWindow; batches < kPart; batches += kWindow) {
+    end_windows(limit, 1, 5 * kBatch);
+    EXPECT_EQ(time_of(limit), kFirst + 4 * kBatch);
+  }
+  end_windows(limit, 1, 5 * kBatch);
+  EXPECT_LT(time_of(limit), 5 * kBatch);
+}
+
+TEST(RunAheadLimit, EqualBatchesOfAFastHostAreTwoInFlightWithin1000) {
+  RunAheadLimit limit;
+  std::uint64_t in_flight = 0;
+  std::uint64_t most = 0;
+  for (int i = 0; i < 1100; ++i) {
+    if (i == 1000) most = 0;
+    const auto state = [&] {
+      const Time queued = kBatch * (in_flight < 2 ? 0 : in_flight - 1);
+      return AdmissionState{.submitted = in_flight, .queued = queued};
+    };
+    for (; decide(state(), limit.target()) == Decision::kAdmit; ++in_flight) {
+      ASSERT_LT(in_flight, 100U);
+      limit.note_closed(state().queued, {});
+    }
+    most = std::max(most, in_flight--);
+    limit.note_held_back();
+    limit.note_settled(kBatch, {});
+  }
+  EXPECT_EQ(most, 2U);
+}
+
+TEST(Invariant8, AHostThatIsNeverHeldBackNeverMovesTheTarget) {
+  FreeRun run;
+  RunAheadLimit limit;
+  Time ended{};
+  for (int i = 1; i < 2000; ++i) {
+    const Time gap = i % 70 * kBatch;
+    BatchRun batch{};
+    batch.at(0) = {.device_time = kBatch, .gap = gap, .starved = gap, .begun = ended + gap};
+    batch.at(0).ended = ended = batch.at(0).begun + kBatch;
+    limit.note_closed({}, {});
+    limit.note_settled(kBatch, run.note_settled(batch, run.note_held_back({})));
+    if (i < kWindow) continue;
+    ASSERT_EQ(limit.target(), adapted(kFirst, true)) << "the time of the first batches";
+  }
+  EXPECT_EQ(limit.statistics(run.lost()).most, kFirst);
+  EXPECT_EQ(limit.statistics(run.lost()).caused_idle, Time{});
+}
+
+// Whatever is lost, and however short the queues are.
+TEST(RunAheadLimit, WhatIsLostBeyondWhatMayBeIsNeverMoreThanTheTarget) {
+  for (int run = 0; run < 50; ++run) {
+    const std::uint64_t seed = testing::random_seed() + static_cast<std::uint64_t>(run);
+    SCOPED_TRACE(testing::seed_message(seed));
+    std::mt19937_64 random(seed);
+    RunAheadLimit limit;
+    Time time{};
+    Time lost{};
+    for (int i = 0; i < 20'000; ++i) {
+      const Time device_time(1 + random() % 1'000'000);
+      const Time newly(random() % 256 == 0 ? random() % 4'000'000 : 0);
+      time += device_time;
+      lost += newly;
+      if (random() % 2 == 0) limit.note_held_back();
+      limit.note_closed(Time(random() % 8'000'000), {});
+      limit.note_settled(device_time, newly);
+      ASSERT_LE(lost, time_of(limit) + time / kPart);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir
