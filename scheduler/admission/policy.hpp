@@ -67,7 +67,7 @@ struct RunAhead {
 
 /// The soft limit that holds now.
 struct RunAheadTarget {
-  RunAhead limit{};
+  RunAhead limit{};                 ///< batches in flight, and device time queued
   std::uint64_t most = UINT64_MAX;  ///< batches in flight, whatever their time
   bool half_of_room = false;        ///< batches wait also once they hold half of the room
 

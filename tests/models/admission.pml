@@ -225,9 +225,7 @@ inline fail_youngest() {
 
 /* given_back_.fetch_add. */
 inline count_given_back() {
-  unfreed[0] = false;
-  unfreed[1] = false;
-  unfreed[2] = false
+  for (i_ : 0 .. N - 1) { unfreed[i_] = false }
 }
 
 /* MemoryStatistics::poll: what the device has passed reaches the pool. */
