@@ -147,7 +147,7 @@ class Simulation {
     }
     const Time own = flight.was_ready() ? flight.gap : flight.synchronizing;
     const Time gap = flight.gap - own;
-    const auto credit = flight.waited_for_memory ? free_run_.lost() : flight.soft;
+    const auto credit = flight.waited_for_memory ? free_run_.behind() : flight.soft;
     const Time throttle = std::min(free_run_.note_settled(flight.run(), credit), gap);
     const Time memory = std::clamp(flight.hard - hard_used_, Time{}, gap - throttle);
     hard_used_ += memory;

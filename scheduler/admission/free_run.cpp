@@ -53,7 +53,8 @@ FreeRun::Duration FreeRun::note_settled(const BatchRun& run, Duration credit) no
     free_last = std::max(free_last, ended_.at(role) - slip_.at(role));
   }
   const Duration before = lost_;
-  lost_ = std::max(lost_, last - free_last);
+  behind_ = last - free_last;
+  lost_ = std::max(lost_, behind_);
   return lost_ - before;
 }
 

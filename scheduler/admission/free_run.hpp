@@ -17,6 +17,7 @@
 //
 // A data structure only; the user holds the lock.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -42,17 +43,21 @@ class FreeRun {
   /// the sum so far, the batch's credit.
   Duration note_held_back(Duration stall) noexcept { return credit_ += stall; }
   /// Call after a frontend itself has waited for the device, or for memory: a free run would have
-  /// waited there too, until the same moment less what is lost.
-  void note_synchronized() noexcept { credit_ = std::min(credit_, lost_); }
+  /// waited there too, until the same moment less `behind`.
+  void note_synchronized() noexcept { credit_ = std::min(credit_, behind_); }
   /// Call once for each settled batch, in closing order. Returns the time newly lost.
   Duration note_settled(const BatchRun& run, Duration credit) noexcept;
 
+  /// Returns the most that the device was ever behind a free run.
   [[nodiscard]] Duration lost() const noexcept { return lost_; }
+  /// Returns how far it is behind now: a free run may have idled since.
+  [[nodiscard]] Duration behind() const noexcept { return behind_; }
 
  private:
   std::array<Duration, kStreamRoles> slip_{};
   std::array<Duration, kStreamRoles> ended_{};  ///< of what has settled
   Duration credit_{};
+  Duration behind_{};
   Duration lost_{};
 };
 

@@ -8,7 +8,7 @@
 // room
 //   beside live memory. While the time of no batch is known, with four batches. A lower beginning
 //   costs the first bursts; see docs/throttling.md for figures.
-// - It grows by four times the time lost (FreeRun), at most to twice itself. Half of the room is
+// - It grows by four times the time lost (FreeRun), at most to twice itself, but by the time lost. Half of the room is
 //   enough until then, and all of it afterwards.
 // - Of each 512 ns that the device runs, 1 ns may be lost before it grows: a longer queue holds
 //   memory all the time, which a rare hiccup is not worth. More than that is owed, and until it is
@@ -65,8 +65,9 @@ class RunAheadLimit {
   }
   /// Returns its time as statistics show it.
   [[nodiscard]] RunAheadStatistics statistics(Duration lost) const noexcept {
-    const auto time = adapts(chosen_) ? limit_ : chosen_.time.value_or(Duration{});
-    return {.target = time, .most = std::max(most_, time), .caused_idle = lost};
+    if (adapts(chosen_)) return {.target = limit_, .most = most_, .caused_idle = lost};
+    const auto time = chosen_.time.value_or(Duration{});
+    return {.target = time, .most = time, .caused_idle = lost};
   }
 
   /// Call when the target, or memory, has held a batch back.
