@@ -8,7 +8,8 @@
 // room
 //   beside live memory. While the time of no batch is known, with four batches. A lower beginning
 //   costs the first bursts; see docs/throttling.md for figures.
-// - It grows by four times the time lost (FreeRun), at most to twice itself, but by the time lost. Half of the room is
+// - It grows by four times the time lost (FreeRun), at most to twice itself, but by the time lost.
+// Half of the room is
 //   enough until then, and all of it afterwards.
 // - Of each 512 ns that the device runs, 1 ns may be lost before it grows: a longer queue holds
 //   memory all the time, which a rare hiccup is not worth. More than that is owed, and until it is
