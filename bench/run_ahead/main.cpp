@@ -97,11 +97,14 @@ class Comparison {
 std::string table_of(const std::vector<Row>& rows, bool real) {
   const auto numbers = [&](double Row::*field, int digits) {
     std::vector<std::string> cells;
+    cells.reserve(rows.size());
     for (const Row& row : rows) cells.push_back(format_number(row.*field, digits));
     return cells;
   };
   std::vector<std::string> names;
   std::vector<std::string> ratios;
+  names.reserve(rows.size());
+  ratios.reserve(rows.size());
   for (const Row& row : rows) {
     names.emplace_back(row.name);
     ratios.push_back(format_number(row.held / row.fixed_held, 2));
@@ -142,6 +145,7 @@ int run(const Flags& flags) {
                               simulate::whole("--seeds", flags.seeds, 1, 1000),
                               simulate::whole("--first", flags.first, 2, 1'000'000), flags.real);
   std::vector<Row> rows;
+  rows.reserve(chosen.size());
   for (const Case* of : chosen) rows.push_back(comparison.compare(*of));
   std::fputs(table_of(rows, flags.real).c_str(), stdout);
   return std::fflush(stdout) == 0 ? 0 : throw Error("standard output cannot be written");

@@ -29,6 +29,7 @@ class RealCase {
     const auto start = Clock::now();
     {
       std::vector<std::jthread> threads;
+      threads.reserve(producers.size());
       for (const auto& batches : producers) {
         threads.emplace_back([this, &batches] { produce(batches); });
       }
