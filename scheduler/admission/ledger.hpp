@@ -183,8 +183,8 @@ class Ledger {
   std::size_t settle(const std::array<std::uint64_t, kStreamRoles>& passed) {
     return settle(passed, [](const Ticket&) {});
   }
-  /// What the device has passed is no longer queued, also if it is not settled yet. It may be less
-  /// than was told before.
+  /// Takes what the device has passed off the queue, before it is settled. Older values are
+  /// ignored.
   void note_passed(const std::array<std::uint64_t, kStreamRoles>& passed) noexcept;
 
   [[nodiscard]] bool is_open(TicketRef ref) const noexcept;
