@@ -11,7 +11,6 @@ namespace {
 using picture::Axis;
 using picture::draw_key;
 using picture::kPlotLeft;
-using picture::kPlotWidth;
 using picture::Plot;
 using picture::Point;
 using picture::Svg;
