@@ -3,6 +3,7 @@
 /// @file
 /// What each stage found for one request: the facts of a failure report.
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
@@ -28,11 +29,12 @@ struct Attempt {
   bool upstream_refused = false;  ///< the budget had room, the upstream had none
   /// Statistics::releases before the upstream was asked. If it has grown, asking again may help.
   std::uint64_t releases_before = 0;
-  Bytes releasable{};              ///< cached and passed at the last try to release
-  std::uint64_t releases = 0;      ///< segments released for this request
-  bool hand_over_allowed = false;  ///< RunningOut::hand_over at that stage
-  bool wait_allowed = false;       ///< RunningOut::wait at that stage
-  std::uint64_t waits = 0;         ///< waits on the host
+  Bytes releasable{};                 ///< cached and passed at the last try to release
+  std::uint64_t releases = 0;         ///< segments released for this request
+  bool hand_over_allowed = false;     ///< RunningOut::hand_over at that stage
+  bool wait_allowed = false;          ///< RunningOut::wait at that stage
+  std::uint64_t waits = 0;            ///< waits on the host
+  std::chrono::nanoseconds waited{};  ///< their total time
   std::optional<Point> earlier{};  ///< to wait for before a hand-over; see RunningOut::wait_first
   bool waited_first = false;       ///< it has done so
 };

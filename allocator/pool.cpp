@@ -261,15 +261,19 @@ std::optional<BlockInUse> Pool::give_away(void* pointer) {
 
 Pressure Pool::pressure() const {
   const Lock lock(state_.mutex);
-  return {.level = state_.level,
+  return {.level = state_.pressure.level(),
           .held = state_.statistics.held.current,
           .budget = state_.statistics.budget,
-          .awaiting = state_.statistics.awaiting.current};
+          .awaiting = state_.statistics.awaiting.current,
+          .cached = state_.statistics.cached.current,
+          .number = state_.changes};
 }
 
 Statistics Pool::statistics() const {
   const Lock lock(state_.mutex);
-  return state_.statistics;
+  Statistics now = state_.statistics;
+  now.pressure = state_.pressure.times(PressureGauge::Clock::now());
+  return now;
 }
 
 void Pool::reset_peaks() {

@@ -202,6 +202,8 @@ void Pool::add_figures(LiveFigures& figures) const {
   device.failures += state_.statistics.failures;
   device.waits += state_.statistics.waits;
   device.waited += state_.statistics.waited;
+  device.raise_pressure(state_.pressure.level(),
+                        state_.pressure.times(PressureGauge::Clock::now()));
   figures.budget += more;
   figures.requested += state_.statistics.requested.current;
   figures.allocated += state_.statistics.allocated.current;

@@ -236,6 +236,7 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
                  .device = state_.options.place.device,
                  .kind = TimelineKind::kPoolWait});
   }
+  request.waited += waited;
   const PoolChange waiting(state_);
   state_.statistics.waited += waited;
   return reached;

@@ -14,9 +14,9 @@ PoolState::PoolState(DeviceMemory memory, PoolOptions pool_options, Bytes budget
       progress(memory.progress),
       options(std::move(pool_options)),
       log(options.open_log()),
-      number(source) {
+      number(source),
+      pressure(budget) {
   statistics.budget = budget;
-  steady = steady_range(budget, level);
   if (log != nullptr) log_pool = log->add_pool(budget);
 }
 
@@ -102,7 +102,7 @@ void PoolState::became_cached(Bytes bytes) {
 
 void PoolState::set_budget(Bytes new_budget) {
   statistics.budget = new_budget;
-  steady = steady_range(new_budget, level);
+  pressure.set_budget(new_budget);
   if (TimelineSink* sink = timeline_sink()) {
     note(*sink, {.bytes = new_budget.count, .kind = TimelineKind::kBudget});
   }
@@ -161,14 +161,11 @@ void PoolState::note(TimelineSink& sink, TimelineRecord record, std::string_view
 }
 
 void PoolState::update_level() {
-  const PressureLevel now = pressure_level(statistics.held.current, statistics.budget, level);
-  if (now == level) return;
-  level = now;
-  steady = steady_range(statistics.budget, level);
+  if (!pressure.follow(statistics.held.current)) return;
   if (TimelineSink* sink = timeline_sink()) {
     note(*sink, {.bytes = statistics.held.current.count,
                  .kind = TimelineKind::kPressure,
-                 .detail = static_cast<std::uint8_t>(level)});
+                 .detail = static_cast<std::uint8_t>(pressure.level())});
   }
 }
 

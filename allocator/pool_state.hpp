@@ -14,11 +14,11 @@
 #include "allocator/attempt.hpp"
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/pressure.hpp"
 #include "allocator/index/block_index.hpp"
 #include "allocator/log/allocation_log.hpp"
 #include "allocator/memory/upstream.hpp"
 #include "allocator/pool_options.hpp"
-#include "allocator/pressure.hpp"
 #include "allocator/progress/progress.hpp"
 #include "allocator/statistics.hpp"
 #include "allocator/timeline/sink.hpp"
@@ -133,20 +133,21 @@ struct PoolState {
   std::uint64_t transits WEIR_GUARDED_BY(mutex) = 0;
   std::uint64_t transits_ended WEIR_GUARDED_BY(mutex) = 0;
 
-  PressureLevel level WEIR_GUARDED_BY(mutex) = PressureLevel::kNone;
-  SteadyRange steady WEIR_GUARDED_BY(mutex);  ///< for the current level and budget
-  bool wake WEIR_GUARDED_BY(mutex) = false;   ///< a transit ended, or the line moved
+  PressureGauge pressure WEIR_GUARDED_BY(mutex);
+  std::uint64_t changes WEIR_GUARDED_BY(mutex) = 0;  ///< Pressure::number
+  bool wake WEIR_GUARDED_BY(mutex) = false;          ///< a transit ended, or the line moved
   std::uint64_t sleepers WEIR_GUARDED_BY(mutex) = 0;
   std::condition_variable_any changed;  ///< notified at the end of a change that set `wake`
 
   /// Updates the level. Returns whether to wake the sleepers. Inline, because the three shortest
   /// paths end in it.
   [[nodiscard]] bool conclude() WEIR_REQUIRES(mutex) {
-    if (!steady.contains(statistics.held.current)) update_level();
+    ++changes;
+    if (!pressure.steady().contains(statistics.held.current)) update_level();
     publish(std::make_index_sequence<kAllGauges.size()>());
     return std::exchange(wake, false) && sleepers != 0;
   }
-  /// Call when held bytes have left `steady`.
+  /// Call when held bytes have left the steady range.
   void update_level() WEIR_REQUIRES(mutex);
   template <std::size_t... Gauges>
   void publish(std::index_sequence<Gauges...> /*all*/) noexcept WEIR_REQUIRES(mutex) {

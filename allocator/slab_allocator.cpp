@@ -271,8 +271,11 @@ bool SlabAllocator::reclaim(bool may_wait, std::uint64_t looked, Attempt& attemp
     // A slot can await one point after another is passed. A wait for a passed point would return at
     // once, and so would the next call.
     if (progress_.reached(point)) continue;
+    const auto start = std::chrono::steady_clock::now();
+    const bool reached = progress_.wait(point, attempt.stop);
     ++attempt.waits;
-    return progress_.wait(point, attempt.stop);
+    attempt.waited += std::chrono::steady_clock::now() - start;
+    return reached;
   }
   poll();
   return give_back_empty_slabs() || await_given_back(looked);

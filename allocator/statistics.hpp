@@ -11,7 +11,7 @@
 #include <string>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/pressure.hpp"
+#include "allocator/base/pressure.hpp"
 
 namespace weir {
 
@@ -61,6 +61,7 @@ struct Statistics {
   std::uint64_t unmapped_pages = 0;   ///< pages unmapped (paged)
   std::uint64_t failures = 0;         ///< requests that nothing could serve
   std::chrono::nanoseconds waited{};  ///< total time of `waits`
+  PressureTimes pressure{};           ///< time at each level since the pool was made
 };
 
 /// All gauges of Statistics.
@@ -79,7 +80,7 @@ class MemoryStatistics {
 
   /// Returns 1 + the GPU's ordinal, or 0 for no GPU.
   [[nodiscard]] virtual std::uint16_t device() const noexcept = 0;
-  /// Returns held bytes and budget.
+  /// Returns what admission decides on.
   [[nodiscard]] virtual Pressure pressure() const = 0;
   /// Returns all figures.
   [[nodiscard]] virtual Statistics statistics() const = 0;

@@ -76,13 +76,6 @@ Tensor Scheduler::empty(const Shape& shape, DType dtype, std::string_view label)
   return {table_->acquire(shape, dtype, label), shape, dtype};
 }
 
-Owner Scheduler::owner_here() const {
-  const std::uint64_t thread = this_thread_number();
-  const Lock lock(open_mutex_);
-  const auto open = std::ranges::find(open_, thread, &OpenBatch::thread);
-  return open != open_.end() ? open->owner : Owner{};
-}
-
 Owner Scheduler::owner_of(const Batch& batch, std::string_view what) const {
   const Scheduler* scheduler = batch.scheduler_.load();
   if (scheduler != nullptr && scheduler != this) {
@@ -102,23 +95,15 @@ std::uint32_t Scheduler::number_of(const Owner& owner) noexcept {
 
 Batch Scheduler::begin_batch(std::string_view kind, const BatchOptions& options, CallSite where) {
   refuse_device_thread("begin_batch");
-  if (Owner outer = owner_here(); outer.batch.ticket != nullptr) {
+  if (Owner outer = admission_.owner_here(); outer.batch.ticket != nullptr) {
     return Batch(*this, std::move(outer), true);
   }
   if (options.weight == 0) {
     throw UsageError("begin_batch '" + std::string(kind) + "': weight 0; allowed: 1 or more");
   }
   const TicketRef ticket = admission_.open(kind, options, where);
-  Owner owner{ticket, options.stop};
-  try {
-    const Lock lock(open_mutex_);
-    open_.push_back({.thread = this_thread_number(), .owner = owner});
-  } catch (...) {
-    admission_.close(ticket, false);
-    throw;
-  }
   ticket.ticket->accepts.store(ticket.serial, std::memory_order_release);
-  return Batch(*this, std::move(owner), false);
+  return Batch(*this, {ticket, options.stop}, false);
 }
 
 TensorState& Scheduler::state_of(const Tensor& tensor, std::string_view what,
@@ -237,7 +222,8 @@ std::shared_ptr<Scheduler::HostBuffer> Scheduler::read_back(const Tensor& tensor
   const std::size_t element = size_of(tensor.dtype());
   const Bytes size{count * element};
   const bool catches_up = !reached(written(tensor));
-  auto buffer = std::make_shared<HostBuffer>(host_memory_for_read(size, owner_here(), where));
+  auto buffer =
+      std::make_shared<HostBuffer>(host_memory_for_read(size, admission_.owner_here(), where));
   submit(
       "read", {.reads = {tensor}, .stream = StreamRole::kCopyOut},
       [buffer, start = first * element, size](Stream& stream, Inputs in, Outputs /*out*/) {
@@ -291,7 +277,7 @@ void Scheduler::copy_host(const Owner& owner, std::string_view name, const HostD
 
 Tensor Scheduler::copy_in(const HostData& host, const Shape& shape, std::string_view label,
                           CallSite where) {
-  return copy_in_to(owner_here(), host, shape, label, where);
+  return copy_in_to(admission_.owner_here(), host, shape, label, where);
 }
 
 Tensor Scheduler::copy_in(const Batch& batch, const HostData& host, const Shape& shape,
@@ -320,7 +306,7 @@ void Scheduler::write(const Tensor& tensor, std::size_t first, const HostData& h
   // What was there stays where it is not written: an update in place, so its error stays, too.
   const bool updates = host.size() != tensor.shape().elements() && written(tensor).sequence != 0;
   const std::span<const Tensor> before(&tensor, updates ? 1 : 0);
-  copy_host(owner_here(), "write", host,
+  copy_host(admission_.owner_here(), "write", host,
             {.reads = before, .writes = {tensor}, .stream = StreamRole::kCopyIn},
             first * size_of(tensor.dtype()), where);
 }
@@ -407,12 +393,6 @@ std::uint64_t Scheduler::operations() const {
 }
 
 void Scheduler::close(TicketRef ticket, bool learn) noexcept {
-  {
-    const Lock lock(open_mutex_);
-    std::erase_if(open_, [ticket](const OpenBatch& open) {
-      return open.owner.batch.serial == ticket.serial;
-    });
-  }
   stop_accepting(*ticket.ticket);
   const CallSite begun = ticket.ticket->where;
   const std::uint32_t number = ticket.ticket->number;

@@ -216,8 +216,6 @@ class Scheduler {
   /// Returns `batch` as an owner for `what`. Throws UsageError unless it is open and of this
   /// scheduler.
   [[nodiscard]] Owner owner_of(const Batch& batch, std::string_view what) const;
-  /// Returns this thread's open batch, if any.
-  [[nodiscard]] Owner owner_here() const;
   [[noreturn]] static void refuse_closed(std::string_view what);
   void stop_accepting(Ticket& ticket) noexcept;
   /// Returns its batch's number, for timelines; 0: none.
@@ -266,12 +264,6 @@ class Scheduler {
   void wait_device();
   void wait_device_or_log() noexcept;
 
-  /// An open batch, and the thread that began it.
-  struct OpenBatch {
-    std::uint64_t thread;
-    Owner owner;
-  };
-
   DeviceBackend& device_;
   Pool& pool_;
   const PoolLimits limits_;
@@ -284,11 +276,6 @@ class Scheduler {
   };
   std::unique_ptr<TensorTable, Abandon> table_;  ///< deletes itself now, or with the last handle
   OperationList operations_;
-
-  mutable Mutex open_mutex_{LockRank::kLeaf};
-  /// At most one of each thread. Here, because a batch may outlive what its thread keeps for
-  /// itself.
-  std::vector<OpenBatch> open_ WEIR_GUARDED_BY(open_mutex_);
 
   mutable Mutex order_{LockRank::kOrder};
   /// For each stream, how far it already waits for each other stream.

@@ -60,7 +60,7 @@ constexpr std::uint8_t bit_of(StreamRole role) {
 }  // namespace
 
 void Scheduler::submit(std::string_view name, const Uses& uses, Kernel kernel, CallSite where) {
-  submit_to(owner_here(), name, uses, std::move(kernel), where);
+  submit_to(admission_.owner_here(), name, uses, std::move(kernel), where);
 }
 
 void Scheduler::submit(const Batch& batch, std::string_view name, const Uses& uses, Kernel kernel,

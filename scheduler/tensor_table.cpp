@@ -35,7 +35,7 @@ TensorBlock TensorMemory::allocate(Bytes bytes, StreamRole home, std::string_vie
     TensorBlock allocation = try_allocate(bytes, home, label, attempt);
     if (allocation.data != nullptr) {
       allocation.owner = owner.batch;
-      admission_.note_allocated(owner.batch, allocation.block, attempts.waited(attempt));
+      admission_.note_allocated(owner.batch, allocation.block, attempts.waits(attempt));
       return allocation;
     }
     const bool reclaimed = slabs_.reclaim(may_wait, looked, attempt);

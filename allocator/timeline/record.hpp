@@ -36,7 +36,8 @@ enum class TimelineKind : std::uint8_t {
 
   // Batches.
   kAdmit,   ///< opened: name (kind), site, bytes (estimate), requested (run-ahead target in ns, 0:
-            ///< none); TimelineAdmission
+            ///< none); TimelineAdmission. Decided on: id (Pressure::number; 0: none), allocated,
+            ///< awaiting, cached
   kClose,   ///< submitted: name (kind), bytes (peak)
   kSettle,  ///< completed on the device: name (kind)
 
@@ -81,10 +82,9 @@ enum class TimelineAdmission : std::uint8_t {
 };
 /// `detail` of kStall and kPace.
 enum class TimelineStall : std::uint8_t {
-  kBudget,    ///< no room in the budget
+  kBudget,    ///< for room in the budget
   kRunAhead,  ///< enough device time queued
   kTurn,      ///< another producer's turn
-  kOpen,      ///< other batches are open, no room in the budget
 };
 /// `detail` of kCopy.
 enum class TimelineCopy : std::uint8_t {
@@ -108,7 +108,7 @@ struct TimelineRecord {
   std::uint64_t requested = 0;  ///< bytes before rounding; see TimelineKind
   std::uint64_t stream = 0;     ///< StreamId, or a profiler's stream number
   std::uint64_t sequence = 0;   ///< in its source's order, from 1; 0: none
-  std::uint64_t allocated = 0;  ///< of the pool, after the event
+  std::uint64_t allocated = 0;  ///< of the pool, after the event; kAdmit: before
   std::uint64_t awaiting = 0;   ///< of the pool, after the event
   std::uint64_t cached = 0;     ///< of the pool, after the event
   std::uint32_t batch = 0;      ///< number in the process, from 1; 0: none

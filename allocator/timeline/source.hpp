@@ -3,6 +3,7 @@
 // The pools, schedulers and devices of a process. Each registers itself, so that a late recording
 // and a live view find it.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <functional>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/pressure.hpp"
 #include "allocator/timeline/sink.hpp"
 
 namespace weir {
@@ -27,6 +29,15 @@ struct DeviceFigures {
   std::uint64_t failures = 0;         ///< allocations that failed
   std::uint64_t waits = 0;            ///< of allocations, batches and launches
   std::chrono::nanoseconds waited{};  ///< total
+  // The most that any of its pools has, of each:
+  PressureLevel pressure{};
+  PressureTimes at_pressure{};
+
+  /// Raises them to these.
+  void raise_pressure(PressureLevel level, const PressureTimes& times) noexcept {
+    pressure = std::max(pressure, level);
+    raise_each(at_pressure, times);
+  }
 };
 
 /// Sums for a process, for a live view.

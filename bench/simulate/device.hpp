@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/pressure.hpp"
+#include "allocator/base/pressure.hpp"
 #include "bench/simulate/jitter.hpp"
 #include "bench/simulate/workload.hpp"
 #include "scheduler/admission/free_run.hpp"

@@ -50,8 +50,8 @@ class WeirGate final : public Gate {
   }
 
   void allocated(std::size_t producer, Bytes bytes, bool waited) override {
-    rules_.ledger().note_allocated(places_[producer].ticket, bytes, waited);
-    if (waited) rules_.note_synchronized();
+    rules_.ledger().note_allocated(places_[producer].ticket, bytes);
+    if (waited) rules_.note_waited_for_memory(places_[producer].ticket);
   }
   void freed(std::size_t producer, Bytes bytes, bool awaiting) override {
     rules_.ledger().note_freed(places_[producer].ticket, bytes, awaiting);
@@ -139,7 +139,7 @@ class WeirGate final : public Gate {
   [[nodiscard]] AdmissionState state_of(const Place& place, const Pressure& pressure) const {
     AdmissionState state = rules_.state_of(place, false, pressure);
     if (beside_open_) {
-      state.held = state.live;
+      state.pressure.held = state.live;
       state.unspent = {};
     }
     return state;

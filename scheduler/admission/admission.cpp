@@ -47,6 +47,7 @@ class Admission::InLine : public Applicant {
   ~InLine() {
     if (!joined) return;
     Waking lock(admission_.mutex_);
+    if (stalled) ++admission_.counts_.stalled;
     admission_.rules_.leave(*this);
     if (admission_.waits_for_open_ == this) admission_.waits_for_open_ = nullptr;
     admission_.note_listeners();
@@ -64,7 +65,7 @@ class Admission::InLine : public Applicant {
   const BatchOptions& options;
   Bytes needs;                           ///< the budget that it would fit in
   std::chrono::nanoseconds patience{};   ///< of kWaitShare
-  bool stalled = false;                  ///< it is counted as held back
+  bool stalled = false;                  ///< it has waited
   bool joined = false;                   ///< it is in the line
   bool nudged = false;                   ///< something happened since it looked
   std::shared_ptr<Condition> asleep_on;  ///< its thread's; null: it is awake
@@ -98,6 +99,8 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     const Lock lock(mutex_);
     settle(passed);
     Ticket& ticket = rules_.open_unheld(name, id.where, id.number);
+    ticket.thread = this_thread_number();
+    ticket.stop = options.stop;
     note_admission(ticket, TimelineAdmission::kAdmitted);
     return TicketRef{&ticket, ticket.serial};
   }
@@ -119,6 +122,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     if (for_room && memory_.raise_budget_to(place.needs)) continue;
     if (for_room && let_forgotten_lapse()) continue;
     if (!wait) wait.emplace(Wait{.cause = *stall_of(decision), .start = decided});
+    place.stalled = true;
     const auto before = std::chrono::steady_clock::now();
     if (decision == Decision::kWaitTurn) {
       wait_turn(place);
@@ -159,7 +163,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     place.nudged = false;
     state = state_of(place, place.pressure);
     decision = rules_.decide(state);
-    place.needs = state.held + state.unspent + state.estimate;
+    place.needs = state.pressure.held + state.unspent + state.estimate;
     if (decision == Decision::kWaitOpen) {
       waits_for_open_ = &place;  // set before sleeping, so that no news is missed
       note_listeners();
@@ -168,7 +172,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       place.grace.reset();  // the next wait gets a grace of its own
       place.grace_over = false;
     }
-    if (decision == Decision::kWaitTurn) wake_first(lock);  // it may have just overtaken this one
+    if (decision == Decision::kWaitTurn) wake_first(lock);  // it may have waited for this to come
     if (decision == Decision::kWaitShare) {
       place.patience = rules_.patience(state);
       rules_.give_way(place);
@@ -179,13 +183,16 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     known = place.kind->given_back.has_value();
     Ticket& opened = rules_.admit(place, state.estimate, place.pressure, id.where, id.number);
     ticket = TicketRef{.ticket = &opened, .serial = opened.serial};
+    opened.thread = place.producer;
+    opened.stop = place.options.stop;
     if (place.waited_for_room) rules_.note_synchronized();
+    if (opened.stalled = place.stalled; place.stalled) ++counts_.stalled;
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
     note_admission(
         *ticket->ticket,
         decision == Decision::kForce ? TimelineAdmission::kForced : TimelineAdmission::kAdmitted,
-        rules_.run_ahead().target);
+        {.target = rules_.run_ahead().target, .pressure = state.pressure});
     wake_first(lock);
   }
   try {
@@ -296,6 +303,16 @@ void Admission::wait_for_device(InLine& place, Decision decision) {
   }
 }
 
+Owner Admission::owner_here() const {
+  const std::uint64_t thread = this_thread_number();
+  const Lock lock(mutex_);
+  for (Ticket* const ticket : rules_.ledger().open_tickets()) {
+    const TicketRef ref{ticket, ticket->serial};
+    if (ticket->thread == thread && ref.accepts()) return {ref, ticket->stop};
+  }
+  return {};
+}
+
 void Admission::close(TicketRef ref, bool learn) noexcept {
   std::array<Point, kStreamRoles> points{};
   bool missing = false;
@@ -401,10 +418,12 @@ bool Admission::let_forgotten_lapse() {
 
 void Admission::warn_if_no_room(const AdmissionState& state, std::string_view kind) {
   if (state.submitted != 0 || state.open != 0) return;
-  if (state.held + state.estimate <= state.budget || warned_.exchange(true)) return;
-  log(LogLevel::kWarn, "live memory (" + format_bytes(state.held) + ") leaves no room for a '" +
-                           std::string(kind) + "' batch (" + format_bytes(state.estimate) +
-                           ") in the budget (" + format_bytes(state.budget) +
+  if (state.pressure.held + state.estimate <= state.pressure.budget || warned_.exchange(true))
+    return;
+  log(LogLevel::kWarn, "live memory (" + format_bytes(state.pressure.held) +
+                           ") leaves no room for a '" + std::string(kind) + "' batch (" +
+                           format_bytes(state.estimate) + ") in the budget (" +
+                           format_bytes(state.pressure.budget) +
                            "): one batch at a time; biggest holders: " + memory_.holders(5));
 }
 
@@ -421,19 +440,19 @@ void Admission::warn_of_force(const AdmissionState& state, std::string_view kind
                               const std::string& others) {
   log(LogLevel::kWarn, "a '" + std::string(kind) + "' batch (" + format_bytes(state.estimate) +
                            ") goes on without room: after the longest allowed wait, " +
-                           format_bytes(state.held) + " of " + format_bytes(state.budget) +
-                           " are held and " + format_bytes(state.unspent) +
-                           " more are promised to open batches (" + others + ")");
+                           format_bytes(state.pressure.held) + " of " +
+                           format_bytes(state.pressure.budget) + " are held and " +
+                           format_bytes(state.unspent) + " more are promised to open batches (" +
+                           others + ")");
 }
 
-void Admission::count_stall(InLine& place, const BatchId& id, const Wait& wait,
+void Admission::count_stall(const InLine& place, const BatchId& id, const Wait& wait,
                             Clock::time_point end) {
   note_stall(wait.slice, wait.cause, id.number, place.name, id.where);
   const Lock lock(mutex_);
-  if (!std::exchange(place.stalled, true)) ++counts_.stalled;
   Stalls& stalls = wait.cause == TimelineStall::kTurn       ? counts_.turn
                    : wait.cause == TimelineStall::kRunAhead ? counts_.soft
-                                                            : counts_.hard;
+                                                            : counts_.budget;
   ++stalls.count;
   stalls.total += end - wait.start;
 }
@@ -444,12 +463,15 @@ void Admission::add_figures(LiveFigures& figures) const {
   figures.submitted += now.submitted;
   figures.settled += now.settled;
   DeviceFigures* const device = figures.of(memory_.device());
-  const std::chrono::nanoseconds stalled = now.hard.total + now.soft.total + now.turn.total;
+  Stalls all = now.budget;
+  for (const Stalls& stalls : {now.soft, now.turn}) all += stalls;
   figures.stalls += now.stalled;
-  figures.stalled += stalled;
+  figures.stalled += all.total;
   if (device == nullptr) return;
-  device->waits += now.stalled;
-  device->waited += stalled;
+  // The pool adds those of allocations.
+  const Lock lock(mutex_);
+  device->waits += all.count - in_allocations_.count;
+  device->waited += all.total - in_allocations_.total;
 }
 
 void Admission::record_live(TimelineSink& sink) {

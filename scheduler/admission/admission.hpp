@@ -44,16 +44,21 @@ struct BatchOptions {
 struct Stalls {
   std::uint64_t count = 0;           ///< number of stalls
   std::chrono::nanoseconds total{};  ///< their total, on the clock
+
+  Stalls& operator+=(const Stalls& more) noexcept {
+    count += more.count;
+    total += more.total;
+    return *this;
+  }
 };
 
 /// Statistics of admission: stalls by reason, batches by state.
 struct AdmissionStatistics {
   // A batch that waits for several reasons in turn has a stall for each.
-  Stalls hard;                  ///< for the budget
+  Stalls budget;                ///< for memory: before the batch, or in an allocation
   Stalls soft;                  ///< for the run-ahead target
   Stalls turn;                  ///< for another producer's turn, also one that is still submitting
   std::uint64_t stalled = 0;    ///< batches that waited for any of these
-  Stalls grace;                 ///< an allocation waited for another open batch
   std::uint64_t forced = 0;     ///< batches admitted without room, after the grace
   std::uint64_t sleeps = 0;     ///< sleeps in here, other than for the device
   std::uint64_t open = 0;       ///< begun and not closed, now
@@ -97,10 +102,14 @@ class Admission final : public BudgetUser, private TimelineSource {
   /// Records a point on every stream that the batch used, and hands its charge over to them.
   void close(TicketRef ref, bool learn) noexcept;
 
-  /// `waited`: the allocation had to wait for memory.
-  void note_allocated(TicketRef ref, Bytes bytes, bool waited = false);
-  /// Call when an allocation of the batch has waited for memory and then failed.
-  void note_waited(TicketRef ref);
+  /// Returns the open batch that the calling thread has begun and that accepts operations; a null
+  /// one if there is none.
+  [[nodiscard]] Owner owner_here() const;
+
+  /// `waits`: what the allocation has waited for memory.
+  void note_allocated(TicketRef ref, Bytes bytes, const Stalls& waits = {});
+  /// Call when an allocation has waited for memory and then failed.
+  void note_waited(TicketRef ref, const Stalls& waits);
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept;
 
   /// Call after memory was freed that is charged to no batch.
@@ -179,7 +188,8 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] std::string let_promises_lapse() WEIR_REQUIRES(mutex_);
   void warn_if_no_room(const AdmissionState& state, std::string_view kind);
   void warn_of_force(const AdmissionState& state, std::string_view kind, const std::string& others);
-  void count_stall(InLine& place, const BatchId& id, const Wait& wait, Clock::time_point end);
+  void count_waits(TicketRef ref, const Stalls& waits) WEIR_REQUIRES(mutex_);
+  void count_stall(const InLine& place, const BatchId& id, const Wait& wait, Clock::time_point end);
 
   MemoryStatistics& memory_;
   const BatchStreams streams_;
@@ -193,6 +203,7 @@ class Admission final : public BudgetUser, private TimelineSource {
   /// Allocations in their grace, oldest first.
   std::vector<BlockedAllocation*> blocked_ WEIR_GUARDED_BY(mutex_);
   AdmissionStatistics counts_ WEIR_GUARDED_BY(mutex_);
+  Stalls in_allocations_ WEIR_GUARDED_BY(mutex_);  ///< the part of counts_.budget
   /// Counts frees: a waiter that looked before one of them looks again and does not sleep.
   std::atomic<std::uint64_t> given_back_{0};
   /// How many sleepers a free may help; see note_given_back.

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/pressure.hpp"
 #include "scheduler/admission/policy.hpp"
 
 namespace weir {
@@ -32,8 +33,7 @@ struct AdmissionState {
   bool cancelled = false;
   bool grace_over = false;            ///< it has waited for open batches for the whole grace
   bool is_due = true;                 ///< FairLine::is_due
-  Bytes held{};                       ///< by the pool: allocated + awaiting
-  Bytes budget{};                     ///< of the pool, at the same moment
+  Pressure pressure{};                ///< of the pool
   Bytes live{};                       ///< part of held that belongs to no unsettled batch
   Bytes unspent{};                    ///< reserved for open batches and not allocated yet
   Bytes estimate{};                   ///< expected peak of this batch
@@ -46,23 +46,25 @@ struct AdmissionState {
 
 /// True if the estimate fits in `limit` beside all that is held and reserved.
 [[nodiscard]] constexpr bool fits(const AdmissionState& state, Bytes limit) noexcept {
-  const Bytes room = minus_or_zero(limit, state.held);
-  return state.held <= limit && state.unspent <= room && state.estimate <= room - state.unspent;
+  const Bytes room = minus_or_zero(limit, state.pressure.held);
+  return state.pressure.held <= limit && state.unspent <= room &&
+         state.estimate <= room - state.unspent;
 }
 
 /// True if the estimate fits in the budget. If no batch is open, it need only fit beside live
 /// memory: the new batch's allocations then wait for submitted work, which the device finishes by
 /// itself. So it starts with the part of the room that it finds.
 [[nodiscard]] constexpr bool has_room(const AdmissionState& state) noexcept {
+  const Bytes budget = state.pressure.budget;
   const bool early =
-      state.open == 0 && state.live <= state.budget && state.estimate <= state.budget - state.live;
-  return fits(state, state.budget) || early;
+      state.open == 0 && state.live <= budget && state.estimate <= budget - state.live;
+  return fits(state, budget) || early;
 }
 
 /// True if the batch would leave less than half of the room beside live memory. Never of a batch
 /// that needs an eighth of it: then few fit, and the budget decides.
 [[nodiscard]] constexpr bool is_room_half_full(const AdmissionState& state) noexcept {
-  const Bytes room = minus_or_zero(state.budget, state.live);
+  const Bytes room = minus_or_zero(state.pressure.budget, state.live);
   return state.estimate.count <= room.count / 8 && !fits(state, state.live + Bytes{room.count / 2});
 }
 

@@ -26,19 +26,26 @@ struct Admission::Blocked : BlockedAllocation {
   }
 };
 
-void Admission::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
+void Admission::note_allocated(TicketRef ref, Bytes bytes, const Stalls& waits) {
   Waking lock(mutex_);
-  rules_.ledger().note_allocated(ref, bytes, waited);
-  if (waited) rules_.note_synchronized();
+  rules_.ledger().note_allocated(ref, bytes);
+  count_waits(ref, waits);
   // A waiter that looked after the pool gave the bytes and before this saw them twice: held, and
   // promised as well.
   wake_who_waits_for_open(lock, false);
 }
 
-void Admission::note_waited(TicketRef ref) {
+void Admission::note_waited(TicketRef ref, const Stalls& waits) {
   const Lock lock(mutex_);
-  rules_.ledger().note_waited(ref);
-  rules_.note_synchronized();
+  count_waits(ref, waits);
+}
+
+void Admission::count_waits(TicketRef ref, const Stalls& waits) {
+  if (waits.count == 0) return;
+  counts_.budget += waits;
+  in_allocations_ += waits;
+  if (rules_.ledger().is_open(ref) && !std::exchange(ref.ticket->stalled, true)) ++counts_.stalled;
+  rules_.note_waited_for_memory(ref);
 }
 
 void Admission::note_freed(TicketRef ref, Bytes bytes, bool awaiting) noexcept {
@@ -95,16 +102,10 @@ bool Admission::await_memory(const MemoryWait& wait) {
   if (given_back_.load() != wait.looked) own.has_news = true;
   fail_youngest(lock);
   lock.wake_now();  // before the sleep
-  const auto start = std::chrono::steady_clock::now();
-  const bool slept = !own.has_news;
   own.asleep_on = own_sleep();
   const bool woken = sleep_for_room(lock, own.has_news, wait.stop, wait.deadline, wait.pressure);
   std::erase(blocked_, &own);
   note_listeners();
-  if (slept) {
-    ++counts_.grace.count;
-    counts_.grace.total += std::chrono::steady_clock::now() - start;
-  }
   const bool look_again = woken && !own.fails;
   // If this was work outside any batch, another must fail now. Otherwise its batch runs on, and may
   // free.
@@ -130,7 +131,7 @@ Attempt MemoryAttempts::begin() noexcept {
 
 void MemoryAttempts::wait_or_fail(const Attempt& attempt) {
   const bool cancelled = may_wait_ && owner_.stop.stop_requested();
-  if ((cancelled || last_) && (deadline_ || waits_ != 0)) admission_.note_waited(owner_.batch);
+  if (cancelled || last_) admission_.note_waited(owner_.batch, waits_);
   if (cancelled) throw Cancelled(std::string(label_) + kMemoryWaitCancelled);
   if (last_) pool_.fail(attempt);
   if (!deadline_) {
@@ -142,12 +143,14 @@ void MemoryAttempts::wait_or_fail(const Attempt& attempt) {
   // Try once more before failing: it was woken to fail, or a free after the last attempt is not
   // reported yet.
   const TimelineSlice slice;
+  const auto start = std::chrono::steady_clock::now();
   last_ = !admission_.await_memory({.batch = owner_.batch,
                                     .block = attempt.block,
                                     .looked = freed_,
                                     .pressure = pressure_,
                                     .deadline = *deadline_,
                                     .stop = owner_.stop});
+  waits_ += {.count = 1, .total = std::chrono::steady_clock::now() - start};
   if (slice.sink() != nullptr) {
     slice.write({.bytes = attempt.block.count,
                  .name = slice.sink()->name(label_),

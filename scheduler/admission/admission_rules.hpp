@@ -105,6 +105,11 @@ class AdmissionRules {
              const Passed& passed);
   /// Settles every submitted batch whose points are passed.
   void settle(const Passed& passed);
+  /// Call when the open batch has waited for memory in an allocation, or work outside batches has.
+  void note_waited_for_memory(TicketRef ref) noexcept {
+    ledger_.note_waited(ref);
+    free_run_.note_synchronized();
+  }
   /// Call after a frontend has waited for the device by itself, or for memory.
   void note_synchronized() noexcept { free_run_.note_synchronized(); }
 

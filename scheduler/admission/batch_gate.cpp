@@ -89,7 +89,7 @@ void* BatchGate::allocate(const Owner& owner, Bytes bytes, StreamId stream,
     Attempt attempt = attempts.begin();
     void* const pointer = pool_.try_allocate(bytes, stream, label, attempt);
     if (pointer != nullptr) {
-      charge(pointer, {owner.batch, attempt.block}, stream, attempts.waited(attempt));
+      charge(pointer, {owner.batch, attempt.block}, stream, attempts.waits(attempt));
       return pointer;
     }
     attempts.count(attempt);
@@ -97,7 +97,7 @@ void* BatchGate::allocate(const Owner& owner, Bytes bytes, StreamId stream,
   }
 }
 
-void BatchGate::charge(void* pointer, const Charge& charge, StreamId stream, bool waited) {
+void BatchGate::charge(void* pointer, const Charge& charge, StreamId stream, const Stalls& waits) {
   try {
     const Lock lock(mutex_);
     charges_.emplace(pointer, charge);
@@ -105,7 +105,7 @@ void BatchGate::charge(void* pointer, const Charge& charge, StreamId stream, boo
     (void)pool_.deallocate(pointer, stream);
     throw;
   }
-  admission_.note_allocated(charge.batch, charge.block, waited);
+  admission_.note_allocated(charge.batch, charge.block, waits);
 }
 
 Freed BatchGate::deallocate(void* pointer, StreamId stream) {

@@ -105,7 +105,7 @@ class BatchGate {
   [[nodiscard]] void* allocate(const Owner& owner, Bytes bytes, StreamId stream,
                                std::string_view label);
   /// Notes that the block is the batch's. Frees it if that fails.
-  void charge(void* pointer, const Charge& charge, StreamId stream, bool waited);
+  void charge(void* pointer, const Charge& charge, StreamId stream, const Stalls& waits);
 
   Pool& pool_;
   const PoolLimits limits_;

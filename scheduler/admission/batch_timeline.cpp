@@ -9,10 +9,15 @@ namespace {
 constinit std::atomic<std::uint32_t> last_number{0};
 
 void write(TimelineSink& sink, TimelineKind kind, const Ticket& ticket,
-           TimelineAdmission admission = {}, std::chrono::nanoseconds target = {}) noexcept {
+           TimelineAdmission admission = {}, const AdmittedUnder& under = {}) noexcept {
   const Bytes bytes = kind == TimelineKind::kAdmit ? ticket.estimate : ticket.peak;
-  sink.write({.bytes = bytes.count,
-              .requested = static_cast<std::uint64_t>(target.count()),
+  const Pressure& pressure = under.pressure;
+  sink.write({.id = pressure.number,
+              .bytes = bytes.count,
+              .requested = static_cast<std::uint64_t>(under.target.count()),
+              .allocated = minus_or_zero(pressure.held, pressure.awaiting).count,
+              .awaiting = pressure.awaiting.count,
+              .cached = pressure.cached.count,
               .batch = ticket.number,
               .name = sink.name(ticket.kind->name),
               .site = sink.site(ticket.where.file, ticket.where.line),
@@ -31,9 +36,9 @@ std::uint32_t next_batch_number() noexcept {
 void number_batches_anew() noexcept { last_number.store(0, std::memory_order_relaxed); }
 
 void note_admission(Ticket& ticket, TimelineAdmission admission,
-                    std::chrono::nanoseconds target) noexcept {
+                    const AdmittedUnder& under) noexcept {
   if (TimelineSink* sink = timeline_sink()) {
-    write(*sink, TimelineKind::kAdmit, ticket, admission, target);
+    write(*sink, TimelineKind::kAdmit, ticket, admission, under);
     ticket.told.admission = sink;
   }
 }
@@ -73,7 +78,6 @@ std::optional<TimelineStall> stall_of(Decision decision) noexcept {
     case Decision::kWaitShare:
       return TimelineStall::kTurn;
     case Decision::kWaitOpen:
-      return TimelineStall::kOpen;
     case Decision::kWaitHard:
       return TimelineStall::kBudget;
     case Decision::kAdmit:

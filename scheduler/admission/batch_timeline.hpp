@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/pressure.hpp"
 #include "allocator/timeline/sink.hpp"
 #include "scheduler/admission/admission_decision.hpp"
 #include "scheduler/admission/ledger.hpp"
@@ -24,10 +25,14 @@ void number_batches_anew() noexcept;
 
 // The next four need the lock that guards the ticket.
 
-/// Records that the batch is open. `target` is the run-ahead target that it was admitted under;
-/// zero if there is none.
+/// What a batch was admitted under.
+struct AdmittedUnder {
+  std::chrono::nanoseconds target{};  ///< the run-ahead target; zero: none
+  Pressure pressure{};                ///< of the pool; number 0: it was not looked at
+};
+/// Records that the batch is open.
 void note_admission(Ticket& ticket, TimelineAdmission admission,
-                    std::chrono::nanoseconds target = {}) noexcept;
+                    const AdmittedUnder& under = {}) noexcept;
 /// Records that the batch was closed or settled (kClose or kSettle). Returns whether a recorder got
 /// it.
 bool note_batch(TimelineKind kind, Ticket& ticket) noexcept;

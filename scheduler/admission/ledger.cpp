@@ -124,15 +124,15 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
   ticket.touched = {};
   ticket.credit = {};
   ticket.waited_for_memory = false;
+  ticket.stalled = false;
   for (std::size_t role = 0; role < kStreamRoles; ++role) {
     queued_.at(role) += ticket.expected.at(role);
   }
   return ticket;
 }
 
-void Ledger::note_allocated(TicketRef ref, Bytes bytes, bool waited) {
+void Ledger::note_allocated(TicketRef ref, Bytes bytes) {
   if (!refers_to_open(ref)) return;
-  if (waited) note_waited(ref);
   ref.ticket->net += bytes;
   ref.ticket->peak = std::max(ref.ticket->peak, ref.ticket->net);
   ref.ticket->closed_before = closed_;
@@ -152,6 +152,7 @@ void Ledger::note_freed(TicketRef ref, Bytes bytes, bool awaiting) {
 }
 
 void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn) {
+  ticket.stop = {};
   std::erase(open_, &ticket);
   ticket.state = Ticket::State::kSubmitted;
   ticket.points = points;

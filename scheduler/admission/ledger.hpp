@@ -71,8 +71,10 @@ struct Ticket {
     const TimelineSink* close = nullptr;
   } told{};
   BatchKind* kind = nullptr;
-  CallSite where;          ///< where it was begun
-  StreamTimes expected{};  ///< the part of Ledger::queued that is its own
+  CallSite where;            ///< where it was begun
+  std::uint64_t thread = 0;  ///< that began it; see this_thread_number
+  std::stop_token stop{};    ///< BatchOptions::stop, while it is open
+  StreamTimes expected{};    ///< the part of Ledger::queued that is its own
   Bytes estimate{};
   Bytes net{};                      ///< allocated by the batch and not freed since, by any thread
   Bytes peak{};                     ///< largest net while it was open
@@ -90,6 +92,7 @@ struct Ticket {
   std::array<Point, kStreamRoles> points{};  ///< on the streams it used, once closed
   std::chrono::nanoseconds credit{};         ///< FreeRun::note_held_back at its admission
   bool waited_for_memory = false;            ///< in its admission or in an allocation
+  bool stalled = false;                      ///< it is counted as held back
   /// What it did on each stream, in nanoseconds, written by the device's threads; see StreamRun.
   /// Zero again once it is settled.
   struct Ran {
@@ -156,8 +159,7 @@ class Ledger {
 
   /// Takes over the caller's use of `kind` if it returns.
   Ticket& open(BatchKind& kind, Bytes estimate, CallSite where = {}, std::uint32_t number = 0);
-  /// `waited`: the allocation had to wait for memory.
-  void note_allocated(TicketRef ref, Bytes bytes, bool waited = false);
+  void note_allocated(TicketRef ref, Bytes bytes);
   /// The open batch has waited for memory in an allocation that then failed or was made.
   void note_waited(TicketRef ref);
   /// Also for a closed or settled batch: it did not keep this memory.

@@ -40,13 +40,18 @@ class MemoryAttempts {
   /// Returns the next attempt. Frees from now on end the wait after it.
   [[nodiscard]] Attempt begin() noexcept;
   /// Call once after each failed attempt: the report covers the waits of all.
-  void count(Attempt& attempt) noexcept { attempt.waits = waits_ += attempt.waits; }
+  void count(Attempt& attempt) noexcept {
+    waits_ = waits(attempt);
+    attempt.waits = waits_.count;
+  }
   /// Returns when another attempt may succeed. Throws OutOfMemory after the last one, and Cancelled
   /// if the owner's stop was requested.
   void wait_or_fail(const Attempt& attempt);
-  /// Whether the request waited before or in `attempt`, which succeeded.
-  [[nodiscard]] bool waited(const Attempt& attempt) const noexcept {
-    return deadline_ || waits_ + attempt.waits != 0;
+  /// Returns what the request has waited until the end of `attempt`.
+  [[nodiscard]] Stalls waits(const Attempt& attempt) const noexcept {
+    Stalls sum = waits_;
+    sum += {.count = attempt.waits, .total = attempt.waited};
+    return sum;
   }
 
  private:
@@ -56,7 +61,7 @@ class MemoryAttempts {
   const std::string_view label_;
   const bool may_wait_;
   bool last_;
-  std::uint64_t waits_ = 0;
+  Stalls waits_;
   std::uint64_t freed_ = 0;  ///< Admission::given_back() before the attempt
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   Pressure pressure_;  ///< before the attempt

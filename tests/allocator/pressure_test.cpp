@@ -1,4 +1,4 @@
-#include "allocator/pressure.hpp"
+#include "allocator/base/pressure.hpp"
 
 #include <gtest/gtest.h>
 
@@ -60,6 +60,22 @@ TEST(Pressure, ALevelIsLeftLowerThanItIsEntered) {
   EXPECT_EQ(pressure_level({95}, {100}, PressureLevel::kSoft), PressureLevel::kHard);
   EXPECT_EQ(pressure_level({85}, {100}, PressureLevel::kHard), PressureLevel::kHard);
   EXPECT_EQ(pressure_level({84}, {100}, PressureLevel::kHard), PressureLevel::kSoft);
+}
+
+TEST(PressureGauge, KnowsHowLongEachLevelHasLasted) {
+  using std::chrono::milliseconds;
+  const PressureGauge::Clock::time_point start{};
+  PressureGauge gauge({100}, start);
+  EXPECT_FALSE(gauge.follow({74}, start + milliseconds(1)));
+  EXPECT_TRUE(gauge.follow({95}, start + milliseconds(3)));
+  EXPECT_FALSE(gauge.follow({85}, start + milliseconds(5)));
+  EXPECT_TRUE(gauge.follow({84}, start + milliseconds(8)));
+  gauge.set_budget({80});
+  EXPECT_FALSE(gauge.steady().contains({84}));
+  EXPECT_TRUE(gauge.follow({84}, start + milliseconds(9)));
+  EXPECT_EQ(gauge.level(), PressureLevel::kHard);
+  EXPECT_EQ(gauge.times(start + milliseconds(20)),
+            (PressureTimes{milliseconds(3), milliseconds(1), milliseconds(16)}));
 }
 
 TEST(Pressure, DoesNotOverflow) {

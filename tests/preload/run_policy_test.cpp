@@ -140,7 +140,7 @@ TEST(RunReport, ASummaryIsInThreeLinesAndOneOfAdvice) {
       "weir: process 4242, /usr/bin/python3: pool round, policy throttled\n"
       "  device 0: peak allocated 90 MiB, reserved 200 MiB of the budget 12 GiB, 75.0% served "
       "by Weir\n"
-      "  waited 156 times, 10.320 s in all; 27 requests failed\n"
+      "  waited 145 times, 9.120 s in all; 27 requests failed\n"
       "  try --pool best_fit: fragmentation is 55.0%\n");
 }
 

@@ -31,6 +31,7 @@ namespace weir::testing {
   device.pool.releases = 26;
   device.pool.failures = 27;
   device.pool.waited = milliseconds(2'500);
+  device.pool.pressure = {milliseconds(0), milliseconds(1'500), milliseconds(250)};
   device.pools = {{.serves = "all",
                    .kind = "round",
                    .allocated = mib(96),

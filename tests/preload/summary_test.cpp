@@ -90,7 +90,9 @@ TEST(Summary, JsonHasEveryFieldOfAPool) {
                         {"retries", 25},
                         {"releases", 26},
                         {"failures", 27},
-                        {"waited_ns", 2'500'000'000}}));
+                        {"waited_ns", 2'500'000'000},
+                        {"at_soft_ns", 1'500'000'000},
+                        {"at_hard_ns", 250'000'000}}));
 }
 
 TEST(Summary, JsonOfAProcessWithoutDevicesIsWhole) {
@@ -124,6 +126,7 @@ TEST(Summary, TextHasALineForEachFigure) {
         "\n  from the cache              21, handed over 23, by growth 22\n",
         "\n  returned to the driver      26 segments\n",
         "\n  waits for memory            24, 2.500 s in all\n",
+        "\n  time at memory pressure     soft 1.500 s, hard 0.250 s\n",
         "\n  retries                     25\n",
         "\n  requests that failed        27\n",
         "\n  launches held back          61, 0.620 s in all\n",

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -144,6 +145,28 @@ TEST(BatchThreads, AThreadLocalOneClosesWithItsThread) {
   }
   EXPECT_EQ(rig->admission().open, 0U);
   expect_idle(rig);
+}
+
+TEST(BatchThreads, AThreadThatEndsByPthreadExitClosesItsOwn) {
+  struct Two {
+    Rig rig;
+    Rig other;
+  } two;
+  const auto leave = [](void* rigs) -> void* {
+    auto& [rig, other] = *static_cast<Two*>(rigs);
+    of_thread = rig->begin_batch("train", {.hint = Bytes{}});
+    (void)rig.filled(kOneTensor, 1);
+    const Batch on_stack = begin_without_a_promise(other);
+    (void)other.filled(kOneTensor, 1);
+    pthread_exit(nullptr);
+  };
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(&thread, nullptr, leave, &two), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  for (Rig* rig : {&two.rig, &two.other}) {
+    EXPECT_EQ((*rig)->admission().open, 0U);
+    expect_idle(*rig);
+  }
 }
 
 TEST(BatchThreads, ThreadLocalsMayBeginAndCloseOnesWhileTheyEnd) {

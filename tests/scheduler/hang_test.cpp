@@ -304,8 +304,8 @@ TEST_F(TwoOpenBatchesForAShortGrace, TheYoungerWaitsAtMostThatAndIsCounted) {
   EXPECT_FALSE(younger.get()) << "the older one is still open";
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(5));
   // The grace begins before the sleep that is counted, so the count may be shorter.
-  EXPECT_GE(rig->admission().grace.count, 1U);
-  EXPECT_GT(rig->admission().grace.total, std::chrono::nanoseconds(0));
+  EXPECT_GE(rig->admission().budget.count, 1U);
+  EXPECT_GT(rig->admission().budget.total, std::chrono::nanoseconds(0));
 }
 
 TEST_F(TwoOpenBatches, TheYoungerIsServedFromWhatTheOlderFreesThoughItStaysOpen) {

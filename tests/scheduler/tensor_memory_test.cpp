@@ -91,7 +91,7 @@ TEST(Scalars, HundredThousandKeptOnTheDeviceStayUnder64MiBWithoutAStall) {
                   fill(static_cast<float>(losses.size() % 64)));
     }
   }
-  EXPECT_EQ(rig->admission().hard.count + rig->admission().soft.count, 0U);
+  EXPECT_EQ(rig->admission().budget.count + rig->admission().soft.count, 0U);
   EXPECT_EQ(rig.pool.statistics().waits, 0U);
   EXPECT_EQ(rig.backend.waits(), 0U) << "nothing held the host back at all";
 

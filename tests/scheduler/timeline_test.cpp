@@ -55,6 +55,29 @@ TEST(SchedulerTimeline, AnOperationIsFollowedFromItsSubmissionToItsStream) {
   EXPECT_EQ(told.text(allocated.back().site), here(line));
 }
 
+TEST(SchedulerTimeline, AnAdmissionNamesThePressureThatItWasDecidedOn) {
+  Rig rig;
+  const Tensor live = rig.filled(kib(64), 1);
+  rig->wait_all();
+  const ToldTimeline told;
+  const Pressure before = rig.pool.pressure();
+  for (int i = 0; i < 2; ++i) const Batch batch = rig->begin_batch("train");
+  const Tensor more = rig.filled(kib(64), 1);
+  const Pressure after = rig.pool.pressure();
+  EXPECT_GT(after.number, before.number);
+  EXPECT_GT(before.held, Bytes{});
+  { const Batch batch = rig->begin_batch("train"); }
+  const auto admitted = told.of(Kind::kAdmit);
+  ASSERT_EQ(admitted.size(), 3U);
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    const Pressure& decided_on = i < 2 ? before : after;
+    EXPECT_EQ(admitted[i].id, decided_on.number);
+    EXPECT_EQ(admitted[i].allocated, (decided_on.held - decided_on.awaiting).count);
+    EXPECT_EQ(admitted[i].awaiting, decided_on.awaiting.count);
+    EXPECT_EQ(admitted[i].cached, decided_on.cached.count);
+  }
+}
+
 TEST(SchedulerTimeline, AnAdmissionByForceIsToldAsOne) {
   const ToldTimeline told;
   Rig rig({.budget = kib(256), .grace = std::chrono::milliseconds(1)});
@@ -170,7 +193,7 @@ TEST(SchedulerTimeline, AStallSaysWhatItWaitedForAndIsCountedOnce) {
     ++(record.detail == static_cast<int>(TimelineStall::kRunAhead) ? soft : hard);
   }
   EXPECT_EQ(soft, counted.soft.count);
-  EXPECT_EQ(hard, counted.hard.count);
+  EXPECT_EQ(hard, counted.budget.count);
   EXPECT_GT(soft + hard, 0U);
 }
 
@@ -209,14 +232,14 @@ TEST(SchedulerTimeline, AStallForTwoCausesCountsUnderEachForItsTime) {
   ASSERT_EQ(times.size(), 4U);
   const AdmissionStatistics counted = rig->admission();
   EXPECT_EQ(counted.stalled, 1U);
-  EXPECT_EQ(counted.hard.count, 1U);
+  EXPECT_EQ(counted.budget.count, 1U);
   EXPECT_EQ(counted.soft.count, 1U);
   EXPECT_EQ(counted.turn.count, 0U);
-  EXPECT_GE(counted.hard.total, times[1] - times[0]);
-  EXPECT_LE(counted.hard.total, times[2] - begun);
+  EXPECT_GE(counted.budget.total, times[1] - times[0]);
+  EXPECT_LE(counted.budget.total, times[2] - begun);
   EXPECT_GE(counted.soft.total, times[3] - times[2]);
   EXPECT_LE(counted.soft.total, admitted - times[1]);
-  EXPECT_GE(counted.hard.total + counted.soft.total, times[3] - times[0]);
+  EXPECT_GE(counted.budget.total + counted.soft.total, times[3] - times[0]);
   const auto stalls = told.of(Kind::kStall);
   ASSERT_EQ(stalls.size(), 2U);
   EXPECT_EQ(stalls[0].detail, static_cast<int>(TimelineStall::kBudget));

@@ -34,6 +34,11 @@ json memory_json(const TrainResult& r) {
     return json{{"count", s.count}, {"seconds", seconds_of(s.total)}};
   };
   const RunAheadStatistics& moved = r.admission.run_ahead;
+  json pressure;
+  for (std::size_t i = 0; i < kPressureLevels; ++i) {
+    pressure[std::string(to_string(static_cast<PressureLevel>(i)))] =
+        seconds_of(r.pool.pressure.at(i));
+  }
   json j{{"outcome", describe_outcome(r)},
          {"seconds", r.seconds},
          {"measured", {{"from_ns", r.measured_from}, {"to_ns", r.measured_to}}},
@@ -46,16 +51,15 @@ json memory_json(const TrainResult& r) {
          {"peak_allocated_bytes", r.pool.allocated.peak.count},
          {"staging_bytes", r.staging.count},
          {"stalls", stalls(r.stalls)},
-         {"stalls_budget", stalls(r.admission.hard)},
+         {"stalls_budget", stalls(r.admission.budget)},
          {"stalls_run_ahead", stalls(r.admission.soft)},
          {"stalls_turn", stalls(r.admission.turn)},
-         {"stalls_memory", stalls(r.admission.grace)},
-         {"stalls_pool", stalls(pool_stalls(r))},
          {"stalls_barrier", stalls(r.barriers)},
          {"throttle_caused_idle",
           {{"seconds", seconds_of(r.caused_idle)}, {"share", caused_share(r)}}},
          {"run_ahead_target",
           {{"seconds", seconds_of(moved.target)}, {"most_seconds", seconds_of(moved.most)}}},
+         {"pressure_seconds", std::move(pressure)},
          {"admitted_by_force", r.admission.forced},
          {"most_in_flight", r.admission.most_submitted},
          {"pool",

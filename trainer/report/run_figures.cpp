@@ -13,8 +13,6 @@ double seconds_of(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-Stalls pool_stalls(const TrainResult& r) { return {.count = r.pool.waits, .total = r.pool.waited}; }
-
 double caused_share(const TrainResult& r) {
   return r.seconds > 0 ? seconds_of(r.caused_idle) / r.seconds : 0;
 }
@@ -30,13 +28,10 @@ std::string milliseconds(std::chrono::nanoseconds time) {
 }
 
 std::string stalls_by_cause(const TrainResult& r) {
-  const std::array<std::pair<std::string_view, Stalls>, 6> causes{
-      {{"budget", r.admission.hard},
-       {"run-ahead", r.admission.soft},
-       {"turn", r.admission.turn},
-       {"open batches", r.admission.grace},
-       {"pool", pool_stalls(r)},
-       {"barrier", r.barriers}}};
+  const std::array<std::pair<std::string_view, Stalls>, 4> causes{{{"budget", r.admission.budget},
+                                                                   {"run-ahead", r.admission.soft},
+                                                                   {"turn", r.admission.turn},
+                                                                   {"barrier", r.barriers}}};
   std::string text;
   for (const auto& [cause, stalls] : causes) {
     if (stalls.count == 0) continue;
@@ -67,10 +62,20 @@ std::string static_memory(const StaticFigures& f) {
   return text;
 }
 
+std::string time_at_levels(const TrainResult& r) {
+  std::string text;
+  for (std::size_t i = 0; i < kPressureLevels; ++i) {
+    text += (text.empty() ? "" : ", ") + std::string(to_string(static_cast<PressureLevel>(i))) +
+            " " + seconds(r.pool.pressure.at(i));
+  }
+  return text;
+}
+
 void add_throttling(std::vector<Fact>& rows, const PolicyOptions& policy, const TrainResult& r) {
   rows.push_back({"dispatch stalls",
                   std::to_string(r.stalls.count) + ", " + seconds(r.stalls.total) + " in all"});
   rows.push_back({"stalls by cause", stalls_by_cause(r)});
+  rows.push_back({"memory pressure", time_at_levels(r)});
   if (policy.policy.value != Policy::kThrottled) return;
   rows.push_back({"throttle-caused idle", caused_idle(r)});
   rows.push_back({"run-ahead target", target(policy.run_ahead.value, r)});

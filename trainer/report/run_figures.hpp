@@ -20,7 +20,6 @@ inline constexpr std::string_view kLegend =
 
 [[nodiscard]] double seconds_of(std::chrono::nanoseconds time);
 /// Returns the waits of the pool.
-[[nodiscard]] Stalls pool_stalls(const TrainResult& r);
 /// Returns the throttle-caused idle time as a share of the run.
 [[nodiscard]] double caused_share(const TrainResult& r);
 
@@ -30,6 +29,8 @@ inline constexpr std::string_view kLegend =
 
 /// Returns the stalls by cause, without causes that held nothing back.
 [[nodiscard]] std::string stalls_by_cause(const TrainResult& r);
+/// Returns how long the pool was at each PressureLevel.
+[[nodiscard]] std::string time_at_levels(const TrainResult& r);
 /// Returns the throttle-caused idle time, and its share of the run.
 [[nodiscard]] std::string caused_idle(const TrainResult& r);
 /// Returns how the target moved; only one that adapts does.

@@ -122,12 +122,8 @@ void RunResources::collect(TrainResult& result) {
 
 Stalls RunResources::stalls() const {
   const AdmissionStatistics a = scheduler_.admission();
-  const Statistics pool = pool_.statistics();
-  Stalls all{.count = a.stalled, .total = a.hard.total + a.soft.total + a.turn.total};
-  for (const Stalls& s : {a.grace, scheduler_.barriers(), Stalls{pool.waits, pool.waited}}) {
-    all.count += s.count;
-    all.total += s.total;
-  }
+  Stalls all;
+  for (const Stalls& stalls : {a.budget, a.soft, a.turn, scheduler_.barriers()}) all += stalls;
   return all;
 }
 

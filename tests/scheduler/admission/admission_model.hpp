@@ -193,16 +193,16 @@ class AdmissionModel {
       if (other.age == 0 || other.overdue) continue;
       if (batches_[p].estimate > spent) unspent += batches_[p].estimate - spent;
     }
-    return rules_.may_start({.first_in_line = s.producers[own].place == 1,
-                             .grace_over = grace_over,
-                             .held = {allocated(s) + awaiting(s)},
-                             .budget = {kBudget},
-                             .unspent = {unspent},
-                             .estimate = {batches_[own].estimate},
-                             .open = open_count(s),
-                             .submitted = s.queued,
-                             .queued = std::chrono::hours(s.queued)},
-                            target_);
+    return rules_.may_start(
+        {.first_in_line = s.producers[own].place == 1,
+         .grace_over = grace_over,
+         .pressure = {.held = {allocated(s) + awaiting(s)}, .budget = {kBudget}},
+         .unspent = {unspent},
+         .estimate = {batches_[own].estimate},
+         .open = open_count(s),
+         .submitted = s.queued,
+         .queued = std::chrono::hours(s.queued)},
+        target_);
   }
 
   void step(const State& state, std::size_t p) {

@@ -163,7 +163,7 @@ TEST(AdmissionRules, LostTimeLengthensTheTargetAndLiftsHalfOfTheRoom) {
   const auto soft = [&driven] {
     AdmissionState state = Asks(driven, "train").state();
     state.open = state.submitted = 1;
-    state.held = mib(32);
+    state.pressure.held = mib(32);
     state.estimate = mib(1);
     return driven.rules.decide(state) == Decision::kWaitSoft;
   };

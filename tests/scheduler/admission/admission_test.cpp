@@ -98,7 +98,7 @@ TEST(Admission, RunAheadOfSoManyBatchesHoldsExactlyThatMany) {
     held.expect_held_back(gate);
     EXPECT_EQ(rig->admission().most_submitted, most);
     EXPECT_EQ(rig->admission().soft.count, 1U);
-    EXPECT_EQ(rig->admission().hard.count, 0U);
+    EXPECT_EQ(rig->admission().budget.count, 0U);
   }
 }
 
@@ -122,6 +122,29 @@ TEST(Admission, AnUnknownKindIsAdmittedBesideSubmittedBatches) {
   gate.open();
 }
 
+TEST(Admission, AWaitForRoomInAnAllocationIsAStallForTheBudgetToo) {
+  Rig rig({.budget = mib(1), .run_ahead = kOff});
+  Gate& gate = rig.hold(StreamRole::kCompute2);
+  const auto queue = [&] {
+    const Batch batch = rig->begin_batch("train");
+    const AdmissionStatistics begun = rig->admission();
+    const Tensor staged = rig.filled(kib(768), 1, StreamRole::kCopyIn);
+    rig->submit("use", {.reads = {staged}, .stream = StreamRole::kCompute2}, nothing());
+    return begun;
+  };
+  (void)queue();
+  rig.backend.before_wait = [&](Point) { gate.open(); };
+  const AdmissionStatistics begun = queue();
+  rig.backend.before_wait = nullptr;
+  EXPECT_EQ(begun.open, 1U) << "it begins early, in the room that is left";
+  EXPECT_EQ(begun.budget.count, 0U);
+  const AdmissionStatistics end = rig->admission();
+  EXPECT_EQ(end.budget.count, 1U);
+  EXPECT_GT(end.budget.total, std::chrono::nanoseconds(0));
+  EXPECT_EQ(end.stalled, 1U);
+  EXPECT_EQ(end.soft.count + end.turn.count, 0U);
+}
+
 TEST(Admission, DecidesOnThePoolsPressure) {
   // This memory belongs to no batch: a decision from charges alone would admit.
   Rig rig({.budget = mib(1), .run_ahead = kOff});
@@ -133,7 +156,7 @@ TEST(Admission, DecidesOnThePoolsPressure) {
   const Tensor more = rig.filled(kib(4), 1);
   Elsewhere held(rig, {.hint = kib(512)});
   held.expect_held_back(gate);
-  EXPECT_EQ(rig->admission().hard.count, 1U);
+  EXPECT_EQ(rig->admission().budget.count, 1U);
 }
 
 TEST(Admission, CountsWhatAwaitsTheDeviceAsHeld) {
@@ -152,7 +175,7 @@ TEST(Admission, CountsWhatAwaitsTheDeviceAsHeld) {
   std::thread([&] { open = rig->begin_batch("open", {.hint = Bytes{}}); }).join();
   Elsewhere held(rig, {.hint = kib(513)});
   held.expect_held_back(gate);
-  EXPECT_EQ(rig->admission().hard.count, 1U);
+  EXPECT_EQ(rig->admission().budget.count, 1U);
 }
 
 TEST(Admission, WhatIsCachedIsRoom) {
@@ -192,7 +215,7 @@ class BesideAnOpenBatch : public ::testing::Test {
     make_room();
     held.get();
     EXPECT_EQ(rig->admission().forced, 0U);
-    EXPECT_EQ(rig->admission().hard.count, 1U);
+    EXPECT_EQ(rig->admission().budget.count, 1U);
   }
   /// Waits until so many threads have gone to sleep since the beginning.
   void await_sleeps(std::uint64_t count) {

@@ -45,7 +45,7 @@ TEST_F(BatchGateTest, HoldsBackWhoeverHasFilledTheBudget) {
     kept.emplace_back(x, progress.record(compute));
   }
   EXPECT_EQ(gate.statistics().most_submitted, 4U) << "a MiB each of 4";
-  EXPECT_EQ(gate.statistics().hard.count, 2U);
+  EXPECT_EQ(gate.statistics().budget.count, 2U);
   for (const auto& [x, point] : kept) (void)gate.deallocate(x, copies);
   progress.pass_all(compute);
   progress.pass_all(copies);

@@ -43,8 +43,7 @@ void for_each_state(const std::function<void(const AdmissionState&)>& visit) {
       };
       const AdmissionState s{.grace_over = one_of({0, 1}) != 0,
                              .is_due = one_of({0, 1}) != 0,
-                             .held = {one_of(bytes)},
-                             .budget = {budget},
+                             .pressure = {.held = {one_of(bytes)}, .budget = {budget}},
                              .live = {one_of(bytes)},
                              .unspent = {one_of(bytes)},
                              .estimate = {one_of(bytes)},
@@ -53,7 +52,7 @@ void for_each_state(const std::function<void(const AdmissionState&)>& visit) {
                              .queued = nanoseconds(one_of({0, 3, 19, 20})),
                              .takes = nanoseconds(one_of({31, 64}))};
       const bool is_queued = s.submitted != 0 || s.queued.count() == 0;
-      if (left == 0 && s.live <= s.held && is_queued) visit(s);
+      if (left == 0 && s.live <= s.pressure.held && is_queued) visit(s);
     }
   }
 }
@@ -61,7 +60,8 @@ void for_each_state(const std::function<void(const AdmissionState&)>& visit) {
 std::string text_of(const AdmissionState& s) {
   const auto text = [](const auto&... values) { return ((std::to_string(values) + " ") + ...); };
   return "held, live, unspent, estimate, budget: " +
-         text(s.held.count, s.live.count, s.unspent.count, s.estimate.count, s.budget.count) +
+         text(s.pressure.held.count, s.live.count, s.unspent.count, s.estimate.count,
+              s.pressure.budget.count) +
          "open, submitted, queued, takes, is due, grace over: " +
          text(s.open, s.submitted, s.queued.count(), s.takes.count(), s.is_due, s.grace_over);
 }
@@ -69,8 +69,8 @@ std::string text_of(const AdmissionState& s) {
 /// The rule as sentences: each says when a batch is not admitted.
 Decision stated(const AdmissionState& s, const RunAheadTarget& target) {
   const std::uint64_t in_flight = s.submitted + s.open;
-  const bool beside_what_is_live = s.live + s.estimate <= s.budget;
-  bool hard = in_flight > 0 && s.held + s.unspent + s.estimate > s.budget;
+  const bool beside_what_is_live = s.live + s.estimate <= s.pressure.budget;
+  bool hard = in_flight > 0 && s.pressure.held + s.unspent + s.estimate > s.pressure.budget;
   if (s.open == 0 && beside_what_is_live) hard = false;
   bool soft = in_flight >= target.most;
   bool share = false;
@@ -81,8 +81,8 @@ Decision stated(const AdmissionState& s, const RunAheadTarget& target) {
             (s.queued.count() >= 4 && s.takes.count() >= 32);
   }
   if (target.half_of_room && in_flight > 1) {
-    const Bytes room = s.live < s.budget ? s.budget - s.live : Bytes{};
-    const Bytes beside_live = s.held + s.unspent + s.estimate - s.live;
+    const Bytes room = s.live < s.pressure.budget ? s.pressure.budget - s.live : Bytes{};
+    const Bytes beside_live = s.pressure.held + s.unspent + s.estimate - s.live;
     soft = soft || (s.estimate.count * 8 <= room.count && beside_live.count * 2 > room.count);
   }
   if (s.cancelled) return Decision::kRefuse;
@@ -115,8 +115,7 @@ TEST(Decide, IsTheRuleForEverySmallState) {
 }
 
 TEST(Decide, SumsThatDoNotFit64BitsAreOverTheBudget) {
-  const AdmissionState state{.held = {UINT64_MAX - 1},
-                             .budget = {UINT64_MAX},
+  const AdmissionState state{.pressure = {.held = {UINT64_MAX - 1}, .budget = {UINT64_MAX}},
                              .live = {UINT64_MAX - 1},
                              .unspent = {UINT64_MAX},
                              .estimate = {UINT64_MAX},
@@ -161,8 +160,8 @@ TEST(DecideKeeps, WhoLetsOthersComeBackLeavesHalfOfTheTargetQueuedOrWaitsShortly
 TEST(DecideKeeps, NobodyIsAdmittedBeyondTheBudgetButByForceOrAlone) {
   std::uint64_t forced = 0;
   for_each_state([&](const AdmissionState& s) {
-    const bool fits = s.held + s.unspent + s.estimate <= s.budget;
-    const bool beside_live = s.open == 0 && s.live + s.estimate <= s.budget;
+    const bool fits = s.pressure.held + s.unspent + s.estimate <= s.pressure.budget;
+    const bool beside_live = s.open == 0 && s.live + s.estimate <= s.pressure.budget;
     const bool alone = s.open == 0 && s.submitted == 0;
     for (const RunAheadTarget& target : kTargets) {
       const Decision decision = decide(s, target);
@@ -179,13 +178,13 @@ TEST(DecideKeeps, NobodyIsAdmittedBeyondTheBudgetButByForceOrAlone) {
 const std::vector<std::function<void(AdmissionState&)>>& easier() {
   static const std::vector<std::function<void(AdmissionState&)>> kAll{
       [](AdmissionState& s) {
-        s.held = minus_or_zero(s.held, {1});
-        s.live = std::min(s.live, s.held);
+        s.pressure.held = minus_or_zero(s.pressure.held, {1});
+        s.live = std::min(s.live, s.pressure.held);
       },
       [](AdmissionState& s) { s.live = minus_or_zero(s.live, {1}); },
       [](AdmissionState& s) { s.unspent = minus_or_zero(s.unspent, {1}); },
       [](AdmissionState& s) { s.estimate = minus_or_zero(s.estimate, {1}); },
-      [](AdmissionState& s) { s.budget += Bytes{1}; },
+      [](AdmissionState& s) { s.pressure.budget += Bytes{1}; },
       [](AdmissionState& s) { s.open -= std::min<std::uint64_t>(s.open, 1); },
       [](AdmissionState& s) {
         s.submitted -= std::min<std::uint64_t>(s.submitted, 1);
@@ -207,8 +206,8 @@ TEST(DecideKeeps, WhoIsAdmittedIsAlsoAdmittedWhereItIsEasier) {
       for (const auto& change : easier()) {
         AdmissionState other = s;
         change(other);
-        const bool is_same_room = std::tie(s.budget, s.live, s.estimate) ==
-                                  std::tie(other.budget, other.live, other.estimate);
+        const bool is_same_room = std::tie(s.pressure.budget, s.live, s.estimate) ==
+                                  std::tie(other.pressure.budget, other.live, other.estimate);
         if (kTargets.at(t).half_of_room && !is_same_room) continue;
         if (decide(other, kTargets.at(t)) != Decision::kAdmit) {
           FAIL() << text_of(s) << ", but not " << text_of(other);

@@ -100,7 +100,7 @@ TEST(Learning, ANewKindEveryFiveBatchesHoldsNobodyWhereThereIsRoom) {
     (void)rig.filled(mib(1), 1);
   }
   const AdmissionStatistics counts = rig->admission();
-  EXPECT_EQ(counts.hard.count + counts.soft.count + counts.turn.count, 0U);
+  EXPECT_EQ(counts.budget.count + counts.soft.count + counts.turn.count, 0U);
 }
 
 /// Begins a batch on its own thread: one of the calling thread would join its batch.

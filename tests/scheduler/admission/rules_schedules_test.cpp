@@ -299,7 +299,8 @@ class Schedule {
     } else {
       batch.net += bytes;
       batch.lapsed = false;
-      rules_.ledger().note_allocated(batch.ref, Bytes{bytes}, below(4) == 0);
+      rules_.ledger().note_allocated(batch.ref, Bytes{bytes});
+      if (below(4) == 0) rules_.note_waited_for_memory(batch.ref);
     }
   }
 

@@ -27,11 +27,9 @@ void expect_stalls(const Index& index, const json& result) {
   const auto count = [&](TimelineStall reason) {
     return stalls.admission.at(static_cast<std::size_t>(reason)).count;
   };
-  EXPECT_EQ(count(TimelineStall::kBudget) + count(TimelineStall::kOpen),
-            result["stalls_budget"]["count"]);
+  EXPECT_EQ(count(TimelineStall::kBudget), result["stalls_budget"]["count"]);
   EXPECT_EQ(count(TimelineStall::kRunAhead), result["stalls_run_ahead"]["count"]);
   EXPECT_EQ(count(TimelineStall::kTurn), result["stalls_turn"]["count"]);
-  EXPECT_EQ(count_of(index, TimelineKind::kMemoryWait), result["stalls_memory"]["count"]);
   EXPECT_EQ(count_of(index, TimelineKind::kPoolWait), result["pool"]["waits"]);
   const double stalled = result["stalls_run_ahead"]["seconds"];
   const Waits& run_ahead = stalls.admission.at(static_cast<std::size_t>(TimelineStall::kRunAhead));

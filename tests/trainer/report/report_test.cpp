@@ -33,12 +33,14 @@ TrainResult made_up_result() {
   result.admission.most_submitted = 2;
   result.admission.forced = 3;
   result.admission.turn = {.count = 4, .total = std::chrono::milliseconds(250)};
-  result.admission.grace = {.count = 5, .total = std::chrono::milliseconds(750)};
+  result.admission.budget = {.count = 12, .total = std::chrono::milliseconds(790)};
   result.admission.soft = {.count = 2, .total = std::chrono::milliseconds(900)};
   result.admission.run_ahead = {.target = std::chrono::microseconds(3500),
                                 .most = std::chrono::microseconds(4250)};
   result.caused_idle = std::chrono::milliseconds(20);
   result.pool.waited = std::chrono::milliseconds(40);
+  result.pool.pressure = {std::chrono::milliseconds(3500), std::chrono::milliseconds(1250),
+                          std::chrono::milliseconds(250)};
   result.stalls = {.count = 18, .total = std::chrono::milliseconds(1940)};
   result.staging = mib(8);
   result.mean_loss = 0.5;
@@ -59,8 +61,7 @@ TEST(Report, RunShowsEveryFigure) {
              "peak reserved         40 MiB", "peak held             38 MiB",
              "host staging          8 MiB", "most in flight        2 batches",
              "dispatch stalls       18, 1.94 s in all",
-             "stalls by cause       run-ahead 2, 0.90 s; turn 4, 0.25 s; open batches 5, 0.75 s; "
-             "pool 7, 0.04 s\n",
+             "stalls by cause       budget 12, 0.79 s; run-ahead 2, 0.90 s; turn 4, 0.25 s\n",
              "throttle-caused idle  20.00 ms, 0.4% of the run",
              "run-ahead target      3.50 ms; at most 4.25 ms\n", "forced admissions     3",
              "mean loss             0.500000"});
@@ -108,8 +109,8 @@ TEST(Report, RunJsonHasTheSameFigures) {
                      {"most_in_flight", 2},
                      {"stalls", {{"count", 18}, {"seconds", 1.94}}},
                      {"stalls_turn", {{"count", 4}, {"seconds", 0.25}}},
-                     {"stalls_memory", {{"count", 5}, {"seconds", 0.75}}},
-                     {"stalls_pool", {{"count", 7}, {"seconds", 0.04}}},
+                     {"stalls_budget", {{"count", 12}, {"seconds", 0.79}}},
+                     {"pressure_seconds", {{"none", 3.5}, {"soft", 1.25}, {"hard", 0.25}}},
                      {"stalls_barrier", {{"count", 0}, {"seconds", 0.0}}},
                      {"admitted_by_force", 3},
                      {"throttle_caused_idle", {{"seconds", 0.02}, {"share", 0.004}}},
@@ -173,8 +174,8 @@ Comparison extreme_comparison() {
     last.batches = 9'999'999'999;
     last.pool.reserved.peak = gib(1024 * terabytes--) + Bytes{12'345};
     last.stalls = {.count = 1'000'000'000, .total = std::chrono::hours(999)};
-    for (Stalls* stalls : {&last.admission.hard, &last.admission.soft, &last.admission.turn,
-                           &last.admission.grace, &last.barriers}) {
+    for (Stalls* stalls :
+         {&last.admission.budget, &last.admission.soft, &last.admission.turn, &last.barriers}) {
       *stalls = {.count = 1'000'000'000, .total = std::chrono::hours(999)};
     }
   }
@@ -212,7 +213,7 @@ TEST(Report, AWideComparisonHasAllColumnsAndWhatHeldThrottledBack) {
        "throttled         37        40  0.950     0.900 to 1.010       9.50        38            "
        "8  "
        "    18       1.94     1.2  finished\n",
-       "throttled, last run: stalls by cause: run-ahead 2, 0.90 s; ",
+       "throttled, last run: stalls by cause: budget 12, 0.79 s; ",
        "throttle-caused idle 20.00 ms, 0.4% of the run; run-ahead target 3.50 ms; at most 4.25 ms; "
        "3\n  forced admissions\n"});
   expect_legend_of(text, "policy");

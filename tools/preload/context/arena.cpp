@@ -128,12 +128,13 @@ CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId strea
   Fences::begin_request(&request);
   const EndRequest end;
   Attempt attempt;
+  Stalls waits;
   try {
     const auto label = stream == fences_.sync() ? "cuMemAlloc" : "cuMemAllocAsync";
     // Its own pools can free nothing more, but others may have budget to give back.
     const auto has_more = [&] {
       return request.take_new_room() || Fences::insist() ||
-             (attempt.upstream_refused && await_others()) || request.take_new_room();
+             (attempt.upstream_refused && await_others(waits)) || request.take_new_room();
     };
     void* found = nullptr;
     do {
@@ -143,10 +144,11 @@ CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId strea
       } catch (const std::exception&) {
         if (!request.has_new_room()) throw;  // new room ended the wait: try again
       }
+      waits += {.count = attempt.waits, .total = attempt.waited};
     } while (found == nullptr && has_more());
     if (found == nullptr) pools_.fail(attempt);
     account_.note_served({bytes});
-    if (batches_.load(std::memory_order_relaxed) != 0) charge(found, attempt.block);
+    if (batches_.load(std::memory_order_relaxed) != 0) charge(found, attempt.block, waits);
     pointer = reinterpret_cast<CUdeviceptr>(found);
     return CUDA_SUCCESS;
   } catch (const DriverError& error) {
@@ -157,7 +159,7 @@ CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId strea
   }
 }
 
-bool Arena::await_others() {
+bool Arena::await_others(Stalls& waits) {
   if (!running_out(settings_.policy.policy.value).wait) return false;
   const auto next = account_.oldest_release();
   if (!next) return false;
@@ -168,8 +170,10 @@ bool Arena::await_others() {
   }
   const bool reached = next->owner->fences().wait(next->point, {});
   if (reached) next->owner->pool().poll();
+  const std::chrono::nanoseconds waited = Fences::Clock::now() - start;
+  waits += {.count = 1, .total = waited};
   const Lock lock(mutex_);
-  for_others_.total += Fences::Clock::now() - start;
+  for_others_.total += waited;
   return reached;
 }
 
@@ -227,8 +231,8 @@ void Arena::note_launches(StreamId stream) noexcept {
 void Arena::hold_back() {
   // Checked before asking the device, which costs most with many streams.
   if (InCallback::now()) return;
-  const Statistics before = pools_.statistics();
-  if (!holds_much(before.awaiting.current, before.budget)) return;
+  const Pressure before = pools_.pressure();
+  if (!holds_much(before.awaiting, before.budget)) return;
   Fences::begin_request();
   pools_.poll();
   const auto start = Fences::Clock::now();
@@ -237,13 +241,9 @@ void Arena::hold_back() {
   for (;;) {
     const auto point = pools_.oldest_awaiting();
     if (!point) break;
-    const Statistics statistics = pools_.statistics();
-    const Queue queue{.held = statistics.held.current,
-                      .awaiting = statistics.awaiting.current,
-                      .budget = statistics.budget,
-                      .behind = Fences::Clock::now() - fences_.recorded(*point)};
-    const Pace decided =
-        pace(queue, settings_.policy.policy.value, settings_.policy.run_ahead.value);
+    const auto behind = Fences::Clock::now() - fences_.recorded(*point);
+    const Pace decided = pace(pools_.pressure(), behind, settings_.policy.policy.value,
+                              settings_.policy.run_ahead.value);
     if (decided == Pace::kGo || fences_.is_parked(*point)) break;
     {
       const Lock lock(mutex_);
@@ -313,7 +313,7 @@ std::optional<TicketRef> Arena::ticket_here() const {
   return open_.size() == 1 ? std::optional(open_.front()) : std::nullopt;
 }
 
-void Arena::charge(void* pointer, Bytes bytes) noexcept {
+void Arena::charge(void* pointer, Bytes bytes, const Stalls& waits) noexcept {
   const auto ticket = ticket_here();
   if (!ticket) return;
   try {
@@ -323,7 +323,7 @@ void Arena::charge(void* pointer, Bytes bytes) noexcept {
   } catch (const std::exception&) {
     return;  // charged to no batch
   }
-  admission_.note_allocated(*ticket, bytes);
+  admission_.note_allocated(*ticket, bytes, waits);
 }
 
 std::optional<Arena::Charge> Arena::take_charge(void* pointer) noexcept {
@@ -383,6 +383,7 @@ void Arena::end_batch(const OpenBatch& batch) noexcept {
 }
 
 void Arena::forget() noexcept {
+  pools_.forget();
   fences_.forget();
   upstream_.forget();
 }

@@ -100,13 +100,13 @@ class Arena {
   };
   /// Builds the report of a failed request, and counts the failure if the pool did not.
   void tell(const Attempt& attempt, const std::exception& why, std::string& report) noexcept;
-  void charge(void* pointer, Bytes bytes) noexcept;
+  void charge(void* pointer, Bytes bytes, const Stalls& waits) noexcept;
   [[nodiscard]] std::optional<Charge> take_charge(void* pointer) noexcept;
   [[nodiscard]] std::optional<TicketRef> ticket_here() const;
   void hold_back();
   /// Waits for work after which another pool of the device can give memory back. Returns false if
   /// there is none or the wait failed.
-  [[nodiscard]] bool await_others();
+  [[nodiscard]] bool await_others(Stalls& waits);
 
   const CUcontext context_;
   Account& account_;

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "allocator/pressure.hpp"
+#include "allocator/base/pressure.hpp"
 #include "scheduler/admission/policy.hpp"
 
 namespace weir::preload {
@@ -13,13 +13,6 @@ enum class Pace : std::uint8_t {
   kGo,
   kWaitHard,  ///< almost no room is left, and queued work would free some
   kWaitSoft,  ///< enough device time is queued, and it holds memory
-};
-
-struct Queue {
-  Bytes held;      ///< allocated, or waiting for a fence
-  Bytes awaiting;  ///< part of it that waits for a fence: waiting can release it
-  Bytes budget;
-  std::chrono::nanoseconds behind{};  ///< since the fence that releases its oldest part
 };
 
 /// Whether the memory that awaits the device is worth waiting for: over a sixty-fourth of the
@@ -31,24 +24,24 @@ struct Queue {
 /// The run-ahead `auto` of launches: without batches there is nothing that it could adapt to.
 inline constexpr std::chrono::nanoseconds kAutoRunAhead = std::chrono::milliseconds(20);
 
-/// Waits only for work that holds more than a sixty-fourth of the budget. A run-ahead in batches
-/// does not apply to launches, so it sets no soft limit.
-[[nodiscard]] constexpr Pace pace(const Queue& queue, Policy policy,
-                                  const RunAhead& run_ahead) noexcept {
-  if (policy != Policy::kThrottled || !holds_much(queue.awaiting, queue.budget)) {
+/// Returns whether a launch waits if the fence that releases the oldest awaiting memory is `behind`
+/// old. Waits only for work that holds more than a sixty-fourth of the budget, and at the hard
+/// limit only if that work can end the level: not until it has, which could drain the device. A
+/// run-ahead in batches does not apply to launches, so it sets no soft limit.
+[[nodiscard]] constexpr Pace pace(const Pressure& pressure, std::chrono::nanoseconds behind,
+                                  Policy policy, const RunAhead& run_ahead) noexcept {
+  if (policy != Policy::kThrottled || !holds_much(pressure.awaiting, pressure.budget)) {
     return Pace::kGo;
   }
-  const auto level = [&](Bytes held, PressureLevel before) {
-    return pressure_level(held, queue.budget, before);
-  };
-  const Bytes live = minus_or_zero(queue.held, queue.awaiting);
-  if (level(queue.held, PressureLevel::kNone) == PressureLevel::kHard &&
-      level(live, PressureLevel::kHard) != PressureLevel::kHard) {
+  constexpr PressureLimits kLimits;
+  const Bytes live = minus_or_zero(pressure.held, pressure.awaiting);
+  if (pressure.held >= part_of_budget(pressure.budget, kLimits.hard_enter) &&
+      live < part_of_budget(pressure.budget, kLimits.hard_leave)) {
     return Pace::kWaitHard;
   }
   const auto time = run_ahead.time.value_or(kAutoRunAhead);
   const bool soft = run_ahead.batches && time.count() > 0;
-  return soft && queue.behind > time ? Pace::kWaitSoft : Pace::kGo;
+  return soft && behind > time ? Pace::kWaitSoft : Pace::kGo;
 }
 
 }  // namespace weir::preload

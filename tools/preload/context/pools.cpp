@@ -36,6 +36,10 @@ PoolOptions options_for(const Settings& settings, const Account& account) {
   return options;
 }
 
+/// Of Statistics::held, in kAllGauges.
+constexpr std::size_t kHeld = 5;
+static_assert(kAllGauges[kHeld] == &Statistics::held);
+
 void raise(std::atomic<std::uint64_t>& peak, Bytes level) noexcept {
   std::uint64_t highest = peak.load(std::memory_order_relaxed);
   while (highest < level.count &&
@@ -53,7 +57,8 @@ Pools::Pools(DriverUpstream& upstream, Fences& fences, const Account& account,
       split_(settings.auto_pools.value),
       options_(options_for(settings, account)),
       source_(account.source()),
-      first_({upstream_, fences_}, options_) {
+      first_({upstream_, fences_}, options_),
+      level_(first_.budget()) {
   first_.draw_from(source_);
 }
 
@@ -96,13 +101,16 @@ Pool& Pools::make_second() {
 void Pools::set_limits(Bytes budget, RunningOut running_out) {
   first_.set_limits(budget, running_out);
   if (Pool* const other = second_.load()) other->set_limits(budget, running_out);
+  const Lock lock(level_mutex_);
+  level_.set_budget(budget);
+  steady_below_.store(0);  // so that the next change looks
 }
 
 void* Pools::try_allocate(Bytes bytes, StreamId stream, std::string_view label, Attempt& attempt) {
   Pool& pool = serving(stream);
   const Asking asking(pool);
   void* const found = pool.try_allocate(bytes, stream, label, attempt);
-  note_peaks();
+  note_change();
   return found;
 }
 
@@ -125,7 +133,7 @@ std::optional<Freed> Pools::try_deallocate(void* pointer, StreamId stream) {
     if (pool == nullptr) continue;
     const auto freed = pool->try_deallocate(pointer, stream);
     if (!freed) continue;
-    note_peaks();
+    note_change();
     return freed;
   }
   return std::nullopt;
@@ -165,6 +173,7 @@ void Pools::poll() {
   for (Pool* const pool : all()) {
     if (pool != nullptr) pool->poll();
   }
+  note_change();
 }
 
 std::optional<Point> Pools::oldest(std::optional<Point> (Pool::*of_pool)() const) const {
@@ -222,9 +231,34 @@ Pressure Pools::pressure() const {
   const Pressure more = other->pressure();
   sum.held += more.held;
   sum.awaiting += more.awaiting;
-  // Without hysteresis: readers of the sum use its bytes, not its level.
-  sum.level = pressure_level(sum.held, sum.budget, PressureLevel::kNone);
+  sum.cached += more.cached;
+  sum.number += more.number;
+  const Lock lock(level_mutex_);
+  sum.level = level_.level();
   return sum;
+}
+
+PressureTimes Pools::at_level() const noexcept {
+  const Lock lock(level_mutex_);
+  return level_.times(PressureGauge::Clock::now());
+}
+
+void Pools::follow_level(Bytes held) const noexcept {
+  const Lock lock(level_mutex_);
+  (void)level_.follow(held);
+  steady_from_.store(level_.steady().from.count, std::memory_order_relaxed);
+  steady_below_.store(level_.steady().below.count, std::memory_order_relaxed);
+  const bool is_at_limit = !forgotten_ && level_.level() == PressureLevel::kHard;
+  if (std::exchange(is_at_limit_, is_at_limit) == is_at_limit) return;
+  at_limit.fetch_add(is_at_limit ? 1 : ~std::uint64_t{0}, std::memory_order_relaxed);
+}
+
+void Pools::forget() noexcept {
+  {
+    const Lock lock(level_mutex_);
+    forgotten_ = true;
+  }
+  follow_level({});
 }
 
 Statistics Pools::sum() const {
@@ -241,10 +275,15 @@ Statistics Pools::sum() const {
   return sum;
 }
 
-// The sum of both pools' peaks would exceed the real peak. Takes no lock, since every allocation
-// and free ends here.
-void Pools::note_peaks() const noexcept {
+// The sum of both pools' peaks would exceed the real peak. As a rule it takes no lock, since every
+// allocation and free ends here.
+void Pools::note_change() const noexcept {
   const Pool* const other = second();
+  const Bytes held = first_.level(kHeld) + (other != nullptr ? other->level(kHeld) : Bytes{});
+  if (held.count < steady_from_.load(std::memory_order_relaxed) ||
+      held.count >= steady_below_.load(std::memory_order_relaxed)) {
+    follow_level(held);
+  }
   if (other == nullptr) return;
   for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
     const Bytes level = first_.level(i) + other->level(i);
@@ -259,7 +298,7 @@ Pools::RecentPeaks Pools::recent_peaks() const {
     const Statistics now = first_.statistics();
     return {now.allocated.peak, now.reserved.peak};
   }
-  note_peaks();
+  note_change();
   RecentPeaks peaks;
   for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
     if (kAllGauges[i] == &Statistics::allocated) peaks.allocated = {recent_[i].load()};
@@ -299,6 +338,7 @@ Statistics Pools::statistics() const {
     raise(peaks_[i], gauge.peak);
     gauge.peak = {peaks_[i].load()};
   }
+  now.pressure = at_level();
   return now;
 }
 

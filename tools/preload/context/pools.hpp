@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/pressure.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/statistics.hpp"
 #include "tools/preload/context/account.hpp"
@@ -57,7 +59,16 @@ class Pools final : public MemoryStatistics {
   [[nodiscard]] Bytes spare();
 
   [[nodiscard]] std::uint16_t device() const noexcept override { return first_.device(); }
+  /// Returns the sums of all pools, and their level.
   [[nodiscard]] Pressure pressure() const override;
+  /// Returns the time at each level of the sums.
+  [[nodiscard]] PressureTimes at_level() const noexcept;
+  /// Whether pools of any context are at PressureLevel::kHard.
+  [[nodiscard]] static bool any_at_limit() noexcept {
+    return at_limit.load(std::memory_order_relaxed) != 0;
+  }
+  /// Counts no longer for `any_at_limit`, after the context has ended.
+  void forget() noexcept;
   /// Peaks are of the sums at the ends of calls, since the beginning.
   [[nodiscard]] Statistics statistics() const override;
   /// Peaks since the last `reset_recent_peaks`, at the ends of calls.
@@ -103,8 +114,9 @@ class Pools final : public MemoryStatistics {
   [[nodiscard]] Pool* of_stream_order() const noexcept { return split_ ? second() : &first_; }
   [[nodiscard]] std::optional<Point> oldest(std::optional<Point> (Pool::*of_pool)() const) const;
   [[nodiscard]] Statistics sum() const;
-  /// Raises the peaks of the sums after a change by the calling thread.
-  void note_peaks() const noexcept;
+  /// Follows the sums after a change by the calling thread: peaks and level.
+  void note_change() const noexcept;
+  void follow_level(Bytes held) const noexcept;
 
   DriverUpstream& upstream_;
   Fences& fences_;
@@ -120,6 +132,15 @@ class Pools final : public MemoryStatistics {
   using Peaks = std::array<std::atomic<std::uint64_t>, kAllGauges.size()>;
   mutable Peaks peaks_{};
   mutable Peaks recent_{};  ///< since the last reset; of the sums of two pools; never above peaks_
+
+  inline static std::atomic<std::uint64_t> at_limit{0};  ///< Pools whose `is_at_limit_` is true
+  mutable Mutex level_mutex_{LockRank::kLeaf};
+  mutable PressureGauge level_ WEIR_GUARDED_BY(level_mutex_);
+  mutable bool is_at_limit_ WEIR_GUARDED_BY(level_mutex_) = false;
+  bool forgotten_ WEIR_GUARDED_BY(level_mutex_) = false;
+  /// The steady range of `level_`, for those who do not hold the lock.
+  mutable std::atomic<std::uint64_t> steady_from_{0};
+  mutable std::atomic<std::uint64_t> steady_below_{0};
 };
 
 }  // namespace weir::preload

@@ -99,10 +99,11 @@ void add(DeviceSummary& device, const Arena& arena) {
     if (part.pool != nullptr) add(device.pools, part);
   }
   sum.waited += one.waited;
+  raise_each(sum.pressure, one.pressure);
   sum.budget = one.budget;
   add(device.paced, arena.paced());
   const auto admission = arena.admission();
-  for (const auto& [cause, stalls] : {std::pair{&device.batches_budget, admission.hard},
+  for (const auto& [cause, stalls] : {std::pair{&device.batches_budget, admission.budget},
                                       std::pair{&device.batches_run_ahead, admission.soft},
                                       std::pair{&device.batches_turn, admission.turn}}) {
     const Waits waits{.count = stalls.count, .total = stalls.total};

@@ -194,6 +194,7 @@ void Process::add_figures(LiveFigures& figures) const {
     if (device == nullptr) continue;
     device->waits += paced.count + others.count;
     device->waited += paced.total + others.total;
+    device->raise_pressure(arena->pool().pressure().level, arena->pool().at_level());
   }
 }
 

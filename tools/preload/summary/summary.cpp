@@ -64,6 +64,9 @@ std::string device_text(const DeviceSummary& device) {
                                      std::to_string(pool.misses));
   text += line("returned to the driver", number_of(pool.releases, "segment"));
   text += line("waits for memory", waits(pool.waits, pool.waited));
+  text += line("time at memory pressure",
+               "soft " + format_seconds(time_at(pool.pressure, PressureLevel::kSoft)) + ", hard " +
+                   format_seconds(time_at(pool.pressure, PressureLevel::kHard)));
   text += line("retries", std::to_string(pool.retries));
   text += line("requests that failed", std::to_string(pool.failures));
   text += line("launches held back", waits(device.paced.count, device.paced.total));

@@ -34,7 +34,9 @@ std::string pool_json(const Statistics& pool) {
                       {"retries", pool.retries},
                       {"releases", pool.releases},
                       {"failures", pool.failures},
-                      {"waited_ns", nanoseconds(pool.waited)}});
+                      {"waited_ns", nanoseconds(pool.waited)},
+                      {"at_soft_ns", nanoseconds(time_at(pool.pressure, PressureLevel::kSoft))},
+                      {"at_hard_ns", nanoseconds(time_at(pool.pressure, PressureLevel::kHard))}});
 }
 
 std::string passed_json(const Passed& passed) {

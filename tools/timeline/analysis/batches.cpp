@@ -8,6 +8,8 @@
 namespace weir::timeline {
 namespace {
 
+constexpr std::array kAllocationWaits{TimelineKind::kPoolWait, TimelineKind::kMemoryWait};
+
 std::size_t reason_of(const TimelineRecord& stall) {
   return stall.detail < kStallReasons ? stall.detail : 0;
 }
@@ -39,13 +41,20 @@ auto finder_of_next_batch(const Index& index) {
 std::vector<StalledBatch> stalled_batches(const Index& index) {
   std::map<std::uint32_t, StalledBatch> batches;
   const auto next_of_thread = finder_of_next_batch(index);
-  for (const std::uint32_t place : index.of(TimelineKind::kStall)) {
-    const TimelineRecord& stall = index.record(place);
-    const std::uint32_t number = stall.batch != 0 ? stall.batch : next_of_thread(stall);
-    if (number == 0) continue;
+  const auto add = [&](std::uint32_t number, const TimelineRecord& wait) {
+    if (number == 0) return;
     StalledBatch& batch = batches[number];
     ++batch.stalls;
-    batch.stalled = add_capped(batch.stalled, span_of(stall).length());
+    batch.stalled = add_capped(batch.stalled, span_of(wait).length());
+  };
+  for (const std::uint32_t place : index.of(TimelineKind::kStall)) {
+    const TimelineRecord& stall = index.record(place);
+    add(stall.batch != 0 ? stall.batch : next_of_thread(stall), stall);
+  }
+  for (const TimelineKind kind : kAllocationWaits) {
+    for (const std::uint32_t place : index.of(kind)) {
+      add(index.record(place).batch, index.record(place));
+    }
   }
   for (const std::uint32_t place : index.of(TimelineKind::kClose)) {
     const auto closed = batches.find(index.record(place).batch);
@@ -74,8 +83,9 @@ StallFigures stall_figures(const Index& index) {
   StallFigures figures;
   for (const std::uint32_t place : index.of(TimelineKind::kStall))
     add(figures.admission.at(reason_of(index.record(place))), index.record(place));
-  for (const TimelineKind kind : {TimelineKind::kPoolWait, TimelineKind::kMemoryWait}) {
-    for (const std::uint32_t place : index.of(kind)) add(figures.memory, index.record(place));
+  Waits& budget = figures.admission.at(static_cast<std::size_t>(TimelineStall::kBudget));
+  for (const TimelineKind kind : kAllocationWaits) {
+    for (const std::uint32_t place : index.of(kind)) add(budget, index.record(place));
   }
   for (const std::uint32_t place : index.of(TimelineKind::kPace))
     add(figures.pace, index.record(place));

@@ -13,14 +13,14 @@
 namespace weir {
 
 [[nodiscard]] constexpr auto names_of(TimelineStall /*of*/) noexcept {
-  return name_table("budget", "run-ahead", "turn", "open batches");
+  return name_table("budget", "run-ahead", "turn");
 }
 
 namespace timeline {
 
 inline constexpr std::size_t kStallReasons = names_of(TimelineStall{}).size();
 
-/// A batch that waited for admission.
+/// A batch that was held back.
 struct StalledBatch {
   std::uint32_t number = 0;
   std::uint32_t kind = 0;     ///< index into the process's names
@@ -39,12 +39,12 @@ struct Waits {
 };
 /// What held a process's frontends back.
 struct StallFigures {
-  std::array<Waits, kStallReasons> admission{};  ///< kStall, by reason
-  Waits memory{};                                ///< kPoolWait and kMemoryWait
-  Waits pace{};                                  ///< kPace
+  /// kStall, by reason. Waits of allocations, kPoolWait and kMemoryWait, are for the budget.
+  std::array<Waits, kStallReasons> admission{};
+  Waits pace{};  ///< kPace
   std::uint64_t failures = 0;
 
-  /// Admission waits for all reasons.
+  /// The sum over all reasons.
   [[nodiscard]] Waits stalls() const noexcept;
 };
 [[nodiscard]] StallFigures stall_figures(const Index& index);

@@ -197,8 +197,8 @@ namespace {
 
 constexpr std::array<std::string_view, kIdleCauses> kSentences{
     "The program waited until the device was done, and only then prepared more work.",
-    "An allocation waited for memory: a larger budget or smaller batches help.",
-    "A batch was not admitted: the budget had no room for it, or it was not its turn.",
+    "A batch or one of its allocations had no room in the budget, or it was another's turn: a "
+    "larger budget or smaller batches help.",
     "A batch was not admitted: enough work was queued. The run-ahead target `auto` grows by such "
     "gaps.",
     "A launch was held back.",

@@ -19,8 +19,7 @@ namespace weir::timeline {
 /// The cause of a device's gap. Earlier values win ties.
 enum class IdleCause : std::uint8_t {
   kBarrier,   ///< the program waited for the device
-  kMemory,    ///< an allocation waited
-  kBudget,    ///< a batch was not admitted: no room in the budget, or another producer's turn
+  kBudget,    ///< a batch or an allocation had no room, or it was another producer's turn
   kRunAhead,  ///< a batch was not admitted: enough device time was queued
   kPace,      ///< a launch was held back
   kLoader,    ///< no batch was open
@@ -29,8 +28,7 @@ enum class IdleCause : std::uint8_t {
 };
 /// One word each.
 [[nodiscard]] constexpr auto names_of(IdleCause /*of*/) noexcept {
-  return name_table("barrier", "memory", "budget", "throttled", "pace", "loader", "launch",
-                    "unknown");
+  return name_table("barrier", "budget", "throttled", "pace", "loader", "launch", "unknown");
 }
 inline constexpr std::size_t kIdleCauses = names_of(IdleCause{}).size();
 /// Returns the cause's meaning and a remedy in one sentence.

@@ -134,8 +134,8 @@ struct WaitKind {
 };
 constexpr std::array<WaitKind, 6> kWaits{{{TimelineKind::kBarrier, IdleCause::kBarrier},
                                           {TimelineKind::kSync, IdleCause::kBarrier},
-                                          {TimelineKind::kPoolWait, IdleCause::kMemory},
-                                          {TimelineKind::kMemoryWait, IdleCause::kMemory},
+                                          {TimelineKind::kPoolWait, IdleCause::kBudget},
+                                          {TimelineKind::kMemoryWait, IdleCause::kBudget},
                                           {TimelineKind::kStall, IdleCause::kBudget},
                                           {TimelineKind::kPace, IdleCause::kPace}}};
 

@@ -53,7 +53,7 @@ namespace weir::timeline::chrome {
 namespace {
 
 constexpr std::array<std::string_view, 4> kServed{"own", "passed", "grown", "handed_over"};
-constexpr std::array<std::string_view, 4> kStalls{"budget", "run_ahead", "turn", "open"};
+constexpr std::array<std::string_view, 3> kStalls{"budget", "run_ahead", "turn"};
 constexpr std::array<std::string_view, 6> kCopies{"other",     "to_device", "from_device",
                                                   "on_device", "peer",      "on_host"};
 constexpr std::array<std::string_view, 6> kMemories{"other",    "device",  "pinned",

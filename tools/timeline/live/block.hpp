@@ -33,7 +33,7 @@ namespace weir::timeline {
 
 inline constexpr std::array<char, 8> kLiveMagic{'w', 'e', 'i', 'r', 'l', 'i', 'v', 'e'};
 /// Increases with every change of the layout. Readers accept only their own version.
-inline constexpr std::uint32_t kLiveVersion = 2;
+inline constexpr std::uint32_t kLiveVersion = 3;
 /// Slots of the ring.
 inline constexpr std::size_t kLiveSamples = 122;
 /// Samples available to a reader: 30 s at kLivePeriodNs.
@@ -65,6 +65,10 @@ struct LiveSample {
   std::uint64_t stalled_ns = 0;
   std::uint64_t knows_busy = 0;  ///< 1: `busy_ns` is known
   std::uint64_t busy_ns = 0;
+  // Of the device that has the most, of each:
+  std::uint64_t pressure = 0;  ///< PressureLevel
+  std::uint64_t soft_ns = 0;   ///< spent at that level
+  std::uint64_t hard_ns = 0;   ///< spent at that level
 
   friend bool operator==(const LiveSample&, const LiveSample&) = default;
 };
@@ -82,6 +86,9 @@ struct LiveDevice {
   std::uint64_t failures = 0;
   std::uint64_t waits = 0;
   std::uint64_t waited_ns = 0;
+  std::uint64_t pressure = 0;  ///< as in LiveSample
+  std::uint64_t soft_ns = 0;
+  std::uint64_t hard_ns = 0;
 
   friend bool operator==(const LiveDevice&, const LiveDevice&) = default;
 };
@@ -131,9 +138,9 @@ struct LiveBlock {
   /// Sample i is at i % kLiveDeviceSamples.
   std::array<LiveDeviceSample, kLiveDeviceSamples> device_samples{};
 };
-static_assert(sizeof(LiveSample) == 128 && std::is_trivially_copyable_v<LiveSample>);
-static_assert(sizeof(LiveDevice) == 88 && sizeof(LiveDeviceSample) == 1416);
-static_assert(sizeof(LiveBlock) == 28224 && std::is_trivially_copyable_v<LiveBlock>);
+static_assert(sizeof(LiveSample) == 152 && std::is_trivially_copyable_v<LiveSample>);
+static_assert(sizeof(LiveDevice) == 112 && sizeof(LiveDeviceSample) == 1800);
+static_assert(sizeof(LiveBlock) == 34224 && std::is_trivially_copyable_v<LiveBlock>);
 
 // The request of `weir set` to a running program, and the answer. Pure. The bytes of both are
 // untrusted.

@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <limits>
 
+#include "allocator/base/pressure.hpp"
+
 namespace weir::timeline {
 namespace {
 
@@ -59,7 +61,10 @@ bool is_possible(const LiveDevice& device) noexcept {
          all_within({device.total, device.budget, device.used, device.allocated, device.awaiting,
                      device.cached, device.reserved},
                     kMostLiveBytes) &&
-         all_within({device.failures, device.waits, device.waited_ns}, kMostLiveCount) &&
+         all_within(
+             {device.failures, device.waits, device.waited_ns, device.soft_ns, device.hard_ns},
+             kMostLiveCount) &&
+         device.pressure < kPressureLevels &&
          (device.total == 0 || device.budget <= device.total) &&
          device.allocated + device.awaiting + device.cached <= device.reserved;
 }
@@ -68,10 +73,11 @@ bool is_possible(const LiveSample& sample) noexcept {
   return all_within({sample.budget, sample.requested, sample.allocated, sample.awaiting,
                      sample.cached, sample.reserved, sample.peak},
                     kMostLiveBytes * kLiveDevices) &&
-         all_within({sample.time_ns, sample.failures, sample.open, sample.submitted, sample.settled,
-                     sample.stalls, sample.stalled_ns, sample.busy_ns},
-                    kMostLiveCount) &&
-         sample.knows_busy <= 1 &&
+         all_within(
+             {sample.time_ns, sample.failures, sample.open, sample.submitted, sample.settled,
+              sample.stalls, sample.stalled_ns, sample.busy_ns, sample.soft_ns, sample.hard_ns},
+             kMostLiveCount) &&
+         sample.pressure < kPressureLevels && sample.knows_busy <= 1 &&
          sample.allocated + sample.awaiting + sample.cached <= sample.reserved;
 }
 

@@ -36,6 +36,11 @@ std::uint64_t count_of(std::chrono::nanoseconds time) noexcept {
 }
 
 LiveSample sample_of(const LiveFigures& figures) noexcept {
+  DeviceFigures most;
+  for (std::size_t i = 0; i < figures.device_count; ++i) {
+    const DeviceFigures& device = figures.devices.at(i);
+    most.raise_pressure(device.pressure, device.at_pressure);
+  }
   return {.time_ns = monotonic_ns(),
           .budget = figures.budget.count,
           .requested = figures.requested.count,
@@ -51,7 +56,10 @@ LiveSample sample_of(const LiveFigures& figures) noexcept {
           .stalls = figures.stalls,
           .stalled_ns = count_of(figures.stalled),
           .knows_busy = figures.knows_busy ? 1U : 0U,
-          .busy_ns = count_of(figures.busy)};
+          .busy_ns = count_of(figures.busy),
+          .pressure = static_cast<std::uint64_t>(most.pressure),
+          .soft_ns = count_of(time_at(most.at_pressure, PressureLevel::kSoft)),
+          .hard_ns = count_of(time_at(most.at_pressure, PressureLevel::kHard))};
 }
 
 LiveDeviceSample devices_of(const LiveFigures& figures) noexcept {
@@ -69,7 +77,10 @@ LiveDeviceSample devices_of(const LiveFigures& figures) noexcept {
                             .reserved = device.reserved.count,
                             .failures = device.failures,
                             .waits = device.waits,
-                            .waited_ns = count_of(device.waited)};
+                            .waited_ns = count_of(device.waited),
+                            .pressure = static_cast<std::uint64_t>(device.pressure),
+                            .soft_ns = count_of(time_at(device.at_pressure, PressureLevel::kSoft)),
+                            .hard_ns = count_of(time_at(device.at_pressure, PressureLevel::kHard))};
   }
   return sample;
 }

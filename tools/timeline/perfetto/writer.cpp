@@ -115,8 +115,7 @@ class Ours {
 /// Numbers of annotations, as defined at the start of each sequence.
 enum Note : std::uint8_t { kNoteBatch = 1, kNoteBytes, kNoteWhy };
 constexpr std::array<std::string_view, 4> kNotes{"", "batch", "bytes", "why"};
-constexpr std::array<std::string_view, 4> kStallReasons{"budget", "run-ahead", "turn",
-                                                        "open batches"};
+constexpr std::array<std::string_view, 3> kStallReasons{"budget", "run-ahead", "turn"};
 
 /// Numbers of texts in Perfetto's tables: first kinds, then names of batches and of the program.
 constexpr std::uint64_t kFirstName = kTimelineKinds + 1;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/pressure.hpp"
 #include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
 #include "tools/program/numbers.hpp"
@@ -93,7 +94,10 @@ Json device_json(const timeline::LiveDevice& device) {
           {"cached_bytes", device.cached},
           {"failures", device.failures},
           {"waits", device.waits},
-          {"waited_ns", device.waited_ns}};
+          {"waited_ns", device.waited_ns},
+          {"pressure", to_string(static_cast<PressureLevel>(device.pressure))},
+          {"at_soft_ns", device.soft_ns},
+          {"at_hard_ns", device.hard_ns}};
 }
 
 }  // namespace

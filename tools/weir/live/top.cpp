@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "allocator/base/pressure.hpp"
 #include "allocator/base/version.hpp"
 #include "tools/program/json_text.hpp"
 
@@ -51,6 +52,9 @@ Json row_json(const TopRow& row) {
           {"stalls", row.last.stalls},
           {"stalled_ns", row.last.stalled_ns},
           {"busy_ns", row.last.knows_busy != 0 ? Json(row.last.busy_ns) : Json(nullptr)},
+          {"pressure", to_string(static_cast<PressureLevel>(row.last.pressure))},
+          {"at_soft_ns", row.last.soft_ns},
+          {"at_hard_ns", row.last.hard_ns},
           {"batches_per_second", or_null(row.rates.batches)},
           {"stalls_per_second", or_null(row.rates.stalls)},
           {"stalled_share", or_null(row.rates.stalled)},

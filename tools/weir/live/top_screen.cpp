@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/pressure.hpp"
 #include "tools/program/numbers.hpp"
 #include "tools/program/printable.hpp"
 #include "tools/program/report_table.hpp"
@@ -98,6 +99,7 @@ enum Place : std::uint8_t {
   kAwaiting,
   kReserved,
   kBar,
+  kPressure,
   kBatches,
   kStalls,
   kStalled,
@@ -142,6 +144,11 @@ Column column_at(const Top& top, Place place) {
               [&top](std::size_t row, std::size_t width, bool utf8) {
                 return bar(share_reserved(top.rows[row]), width, utf8);
               }};
+    case kPressure:
+      return column(top, "pressure", "of held memory: soft from 75% of the budget, hard from 95%",
+                    8, left, [](const TopRow& row) {
+                      return std::string(to_string(static_cast<PressureLevel>(row.last.pressure)));
+                    });
     case kBatches:
       return column(top, "batches/s", "begun in a second", 9, right,
                     [](const TopRow& row) { return rate_cell(row.rates.batches); });
@@ -166,8 +173,8 @@ Column column_at(const Top& top, Place place) {
 
 /// Most important first.
 constexpr std::array<Place, kPlaces> kByImportance{
-    kPid,  kProgram,   kReserved, kUser,     kBudget, kStalled, kBatches,
-    kIdle, kAllocated, kBar,      kAwaiting, kStalls, kHistory};
+    kPid,  kProgram,   kReserved, kUser,     kBudget,   kStalled, kBatches,
+    kIdle, kAllocated, kBar,      kPressure, kAwaiting, kStalls,  kHistory};
 constexpr std::size_t kImportant = 8;  ///< for further columns no command line is cut short
 
 /// Shows users only if there are several.

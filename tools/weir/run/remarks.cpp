@@ -123,10 +123,18 @@ std::string more_room(const Summary& summary, const DeviceSummary& device, const
   return "try " + flags + ": " + format_count(device.pool.failures, "request") + " found no memory";
 }
 
+/// Returns the waits for memory. The pool and the batches both have those of the batches'
+/// allocations.
+preload::Waits for_room(const preload::DeviceSummary& device) {
+  const preload::Waits of_pool{.count = device.pool.waits, .total = device.pool.waited};
+  const preload::Waits& of_batches = device.batches_budget;
+  return of_pool.total < of_batches.total ? of_batches : of_pool;
+}
+
 /// Returns advice for a program that waited in its budget for some seconds.
 std::string fewer_waits(const DeviceSummary& device) {
   constexpr std::chrono::seconds kLong{1};
-  const std::chrono::nanoseconds waited = device.pool.waited + device.batches_budget.total;
+  const std::chrono::nanoseconds waited = for_room(device).total;
   if (waited < kLong) return {};
   return "to wait less, try a larger --budget: " +
          format_number(std::chrono::duration<double>(waited).count(), 3) +
@@ -196,9 +204,12 @@ std::string awaiting_line(const preload::DeviceSummary& device) {
 }
 
 std::string waits_line(const preload::DeviceSummary& device) {
-  const std::uint64_t waits = device.pool.waits + device.paced.count + device.batches.count;
-  return "  waited " + format_count(waits, "time") + ", " +
-         seconds(device.pool.waited + device.paced.total + device.batches.total) + " in all; " +
+  preload::Waits all = for_room(device);
+  for (const auto& waits : {device.paced, device.batches_run_ahead, device.batches_turn}) {
+    all.count += waits.count;
+    all.total += waits.total;
+  }
+  return "  waited " + format_count(all.count, "time") + ", " + seconds(all.total) + " in all; " +
          format_count(device.pool.failures, "request") + " failed\n";
 }
 

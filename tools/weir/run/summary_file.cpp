@@ -57,7 +57,9 @@ Statistics pool(const Json& json) {
           .retries = json.at("retries"),
           .releases = json.at("releases"),
           .failures = json.at("failures"),
-          .waited = nanoseconds(json.at("waited_ns"))};
+          .waited = nanoseconds(json.at("waited_ns")),
+          .pressure = {std::chrono::nanoseconds{}, nanoseconds(json.at("at_soft_ns")),
+                       nanoseconds(json.at("at_hard_ns"))}};
 }
 
 PoolSummary one_pool(const Json& json) {

@@ -52,7 +52,7 @@ TEST_F(Batches, ThrottledHoldsTheThirdBackOnAThreadWithAContextAndWithout) {
     EXPECT_TRUE(admitted);
     EXPECT_EQ(arena().batches(), 3 * times);
     const AdmissionStatistics held_back = arena().admission();
-    EXPECT_EQ(held_back.hard.count + held_back.soft.count + held_back.turn.count, times);
+    EXPECT_EQ(held_back.budget.count + held_back.soft.count + held_back.turn.count, times);
   }
 }
 

@@ -45,9 +45,8 @@ TEST(Pace, DecidesEverySmallState) {
             if (by_time) expected = Pace::kWaitSoft;
             if (state.hard) expected = Pace::kWaitHard;
           }
-          const Queue queue{
-              .held = state.held, .awaiting = state.awaiting, .budget = {6400}, .behind = behind};
-          EXPECT_EQ(pace(queue, policy, run_ahead), expected)
+          const Pressure pressure{.held = state.held, .budget = {6400}, .awaiting = state.awaiting};
+          EXPECT_EQ(pace(pressure, behind, policy, run_ahead), expected)
               << to_string(policy) << " held " << state.held << " awaiting " << state.awaiting
               << " behind " << behind.count() << "ms " << format_run_ahead(run_ahead);
         }
@@ -95,6 +94,28 @@ TEST_F(Pacing, QueuedWorkThatHoldsMemoryHoldsLaunchesBack) {
   EXPECT_EQ(statistics().awaiting.current, Bytes{});
   launch(10 * kOfAPoint, other);
   EXPECT_EQ(arena().paced().count, 1U);
+}
+
+TEST_F(Pacing, AtTheHardLimitEveryLaunchLooks) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream other = make_stream();
+  launch(1, other);
+  EXPECT_FALSE(Pools::any_at_limit());
+  const CUstream busy = queue_the_budget();
+  EXPECT_TRUE(Pools::any_at_limit());
+  release_while_waiting(busy, [&] { launch(1, other); });
+  EXPECT_EQ(arena().paced().count, 1U);
+  EXPECT_FALSE(Pools::any_at_limit()) << "the wait has ended the level";
+  const Statistics now = statistics();
+  EXPECT_GT(time_at(now.pressure, PressureLevel::kHard), std::chrono::nanoseconds(0));
+}
+
+TEST_F(Pacing, PoolsOfAContextThatHasEndedCountNoLonger) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
+  (void)allocate(kBudget);
+  EXPECT_TRUE(Pools::any_at_limit());
+  arena().forget();
+  EXPECT_FALSE(Pools::any_at_limit());
 }
 
 #if CUDA_VERSION >= 12080

@@ -49,7 +49,6 @@ Json to_json(const StallFigures& stalls) {
   Json json = Json::object();
   for (std::size_t i = 0; i < kStallReasons; ++i)
     json[std::string(to_string(static_cast<TimelineStall>(i)))] = to_json(stalls.admission.at(i));
-  json["memory"] = to_json(stalls.memory);
   json["pace"] = to_json(stalls.pace);
   json["all"] = to_json(stalls.stalls());
   return json;

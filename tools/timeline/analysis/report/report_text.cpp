@@ -25,7 +25,6 @@ ReportTable stall_table(const ReportFigures& figures) {
   };
   for (std::size_t i = 0; i < kStallReasons; ++i)
     add(to_string(static_cast<TimelineStall>(i)), stalls.admission.at(i));
-  add("allocations that waited", stalls.memory);
   add("launches held back", stalls.pace);
   ReportTable table;
   table

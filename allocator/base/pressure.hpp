@@ -8,14 +8,18 @@
 /// fits by its bytes, and most frees that make room leave the level unchanged
 /// (PoolPressure.MostFreesThatMakeRoomLeaveTheLevel). Passed memory becomes free only when somebody
 /// polls, so a waiter must poll anyway. Admission reads the pressure once per decision (bench/run
-/// admission).
+/// admission) and decides on nothing else of the pool.
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string_view>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/names.hpp"
 
 namespace weir {
 
@@ -26,12 +30,20 @@ enum class PressureLevel : std::uint8_t {
   kHard,  ///< past the hard limit: stop
 };
 
+/// One word each.
+[[nodiscard]] constexpr auto names_of(PressureLevel /*of*/) noexcept {
+  return name_table("none", "soft", "hard");
+}
+inline constexpr std::size_t kPressureLevels = names_of(PressureLevel{}).size();
+
 /// A pool's level and its causes, at one moment.
 struct Pressure {
   PressureLevel level = PressureLevel::kNone;  ///< as of the last change of the pool
   Bytes held;                                  ///< allocated + awaiting
   Bytes budget;                                ///< the hard limit
-  Bytes awaiting{};  ///< the held bytes that are freed but not known to be passed
+  Bytes awaiting{};          ///< the held bytes that are freed but not known to be passed
+  Bytes cached{};            ///< free, and not returned to the upstream
+  std::uint64_t number = 0;  ///< grows with each change of the pool
 };
 
 /// Percent of the budget at which a level is entered and left.
@@ -88,5 +100,61 @@ struct SteadyRange {
   }
   return {part_of_budget(budget, limits.hard_leave), {std::numeric_limits<std::uint64_t>::max()}};
 }
+
+/// The time spent at each level, in the order of PressureLevel.
+using PressureTimes = std::array<std::chrono::nanoseconds, kPressureLevels>;
+
+/// Returns the time at `level`.
+[[nodiscard]] constexpr std::chrono::nanoseconds time_at(const PressureTimes& times,
+                                                         PressureLevel level) noexcept {
+  return times[static_cast<std::size_t>(level)];
+}
+
+/// Raises each of `times` to at least that of `least`.
+constexpr void raise_each(PressureTimes& times, const PressureTimes& least) noexcept {
+  for (std::size_t i = 0; i < kPressureLevels; ++i) times[i] = std::max(times[i], least[i]);
+}
+
+/// The level of held bytes that change, and how long each level has lasted. Not thread-safe.
+class PressureGauge {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Begins with nothing held.
+  explicit PressureGauge(Bytes budget, Clock::time_point now = Clock::now()) noexcept
+      : budget_(budget), steady_(steady_range(budget, level_)), since_(now) {}
+
+  [[nodiscard]] PressureLevel level() const noexcept { return level_; }
+  /// The held bytes for which follow() changes nothing.
+  [[nodiscard]] const SteadyRange& steady() const noexcept { return steady_; }
+  /// The next call of follow() takes the level on.
+  void set_budget(Bytes budget) noexcept {
+    budget_ = budget;
+    steady_ = steady_range(budget, level_);
+  }
+  /// Returns whether the level has changed.
+  bool follow(Bytes held, Clock::time_point now = Clock::now()) noexcept {
+    const PressureLevel next = pressure_level(held, budget_, level_);
+    if (next == level_) return false;
+    times_ = times(now);
+    since_ = now;
+    level_ = next;
+    steady_ = steady_range(budget_, level_);
+    return true;
+  }
+  /// Returns the times until `now`, which is not before the last call.
+  [[nodiscard]] PressureTimes times(Clock::time_point now) const noexcept {
+    PressureTimes all = times_;
+    all.at(static_cast<std::size_t>(level_)) += now - since_;
+    return all;
+  }
+
+ private:
+  Bytes budget_;
+  PressureLevel level_ = PressureLevel::kNone;
+  SteadyRange steady_;
+  Clock::time_point since_;  ///< of the level
+  PressureTimes times_{};    ///< until then
+};
 
 }  // namespace weir
