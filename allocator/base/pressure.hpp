@@ -34,6 +34,7 @@ enum class PressureLevel : std::uint8_t {
 [[nodiscard]] constexpr auto names_of(PressureLevel /*of*/) noexcept {
   return name_table("none", "soft", "hard");
 }
+/// The number of levels.
 inline constexpr std::size_t kPressureLevels = names_of(PressureLevel{}).size();
 
 /// A pool's level and its causes, at one moment.
@@ -118,12 +119,13 @@ constexpr void raise_each(PressureTimes& times, const PressureTimes& least) noex
 /// The level of held bytes that change, and how long each level has lasted. Not thread-safe.
 class PressureGauge {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;  ///< of the times
 
   /// Begins with nothing held.
   explicit PressureGauge(Bytes budget, Clock::time_point now = Clock::now()) noexcept
       : budget_(budget), steady_(steady_range(budget, level_)), since_(now) {}
 
+  /// Returns the level as of the last call of follow().
   [[nodiscard]] PressureLevel level() const noexcept { return level_; }
   /// The held bytes for which follow() changes nothing.
   [[nodiscard]] const SteadyRange& steady() const noexcept { return steady_; }

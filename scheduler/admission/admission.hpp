@@ -45,6 +45,7 @@ struct Stalls {
   std::uint64_t count = 0;           ///< number of stalls
   std::chrono::nanoseconds total{};  ///< their total, on the clock
 
+  /// Adds both.
   Stalls& operator+=(const Stalls& more) noexcept {
     count += more.count;
     total += more.total;
