@@ -182,32 +182,35 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   Pool(Resolved resolved, DeviceMemory memory);
 
   class Line;
+  struct HostWait;
 
   [[nodiscard]] void* serve(Attempt& attempt);
 
   // The stages of one request, in order (pool_stages.cpp). Each takes the lock and returns the
   // block, marked allocated, or null. The strategy implements growth and release.
   /// Queues behind waiting requests unless it may pass them.
-  [[nodiscard]] Block* take_own(const Attempt& request, Line& line);
+  [[nodiscard]] Block* take_own(Attempt& request, Line& line);
   /// Asks up to `streams` streams how far they have come. Sets in `request` whether there were
   /// more.
   [[nodiscard]] Block* take_passed(Attempt& request, std::size_t streams);
   /// Returns whether it waited for another request's growth.
-  [[nodiscard]] bool await_growth(const Attempt& request, Line& line);
+  [[nodiscard]] bool await_growth(Attempt& request, Line& line);
   /// Returns whether the budget's source made room.
   [[nodiscard]] bool raise_for(const Attempt& request) noexcept;
   [[nodiscard]] Block* hand_over(Attempt& request);
   /// Returns whether it waited for a free or release under way.
-  [[nodiscard]] bool await_transit(const Attempt& request, Line& line);
+  [[nodiscard]] bool await_transit(Attempt& request, Line& line);
   /// Returns false if nothing has become free since, and waiting is not allowed or would free
   /// nothing.
   [[nodiscard]] bool wait_for_device(Attempt& request, Line& line);
 
   [[nodiscard]] Block* run_stages(Attempt& request);
+  [[nodiscard]] HostWait begin_wait(Attempt& request) WEIR_REQUIRES(state_.mutex);
+  /// Counts it, in `request` too.
+  void end_wait(const HostWait& wait, Attempt& request) WEIR_REQUIRES(state_.mutex);
   /// Joins the line once. Returns true if it slept, so findings are stale. Leaves the line if
-  /// `stop` ends the sleep.
-  [[nodiscard]] bool line_up(Line& line, const std::stop_token& stop, Lock& lock)
-      WEIR_REQUIRES(state_.mutex);
+  /// its stop ends the sleep.
+  [[nodiscard]] bool line_up(Line& line, Attempt& request, Lock& lock) WEIR_REQUIRES(state_.mutex);
   [[nodiscard]] OutOfMemory out_of_memory(const Attempt& attempt) const;
   [[nodiscard]] std::string report(const Attempt& attempt, const MemoryShortage& figures) const
       WEIR_REQUIRES(state_.mutex);

@@ -56,7 +56,32 @@ class Pool::Line {
   bool gave_up_ = false;  ///< stopped while asleep, so it is not first
 };
 
-bool Pool::line_up(Line& line, const std::stop_token& stop, Lock& lock) {
+/// A wait on the host of one request: for the device, or in the line.
+struct Pool::HostWait {
+  const TimelineSlice slice{};
+  const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+};
+
+Pool::HostWait Pool::begin_wait(Attempt& request) {
+  ++state_.statistics.waits;
+  ++request.waits;
+  return {};
+}
+
+void Pool::end_wait(const HostWait& wait, Attempt& request) {
+  const auto waited = std::chrono::steady_clock::now() - wait.start;
+  state_.statistics.waited += waited;
+  request.waited += waited;
+  if (wait.slice.sink() == nullptr) return;
+  wait.slice.write({.bytes = request.block.count,
+                    .stream = request.stream.value,
+                    .name = wait.slice.sink()->name(request.label),
+                    .source = number(),
+                    .device = state_.options.place.device,
+                    .kind = TimelineKind::kPoolWait});
+}
+
+bool Pool::line_up(Line& line, Attempt& request, Lock& lock) {
   if (line.joined_) return false;
   line.before_ = std::exchange(line_last_, &line);
   (line.before_ != nullptr ? line.before_->after_ : line_first_) = &line;
@@ -64,10 +89,12 @@ bool Pool::line_up(Line& line, const std::stop_token& stop, Lock& lock) {
   const bool sleeps = line_first_ != &line;
   if (sleeps) {
     const NoCancel no_cancel;
+    const HostWait wait = begin_wait(request);
     ++state_.sleepers;
     line.gave_up_ = !state_.changed.wait(
-        lock, stop, [&]() WEIR_REQUIRES(state_.mutex) { return line_first_ == &line; });
+        lock, request.stop, [&]() WEIR_REQUIRES(state_.mutex) { return line_first_ == &line; });
     --state_.sleepers;
+    end_wait(wait, request);
   }
   if (!line.gave_up_) first_ = {.block = line.block_, .rounds_left = kRoundsPassedBy};
   return sleeps;
@@ -95,7 +122,7 @@ Block* Pool::run_stages(Attempt& request) {
   }
 }
 
-Block* Pool::take_own(const Attempt& request, Line& line) {
+Block* Pool::take_own(Attempt& request, Line& line) {
   PoolChange change(state_);
   if (line.joined_) {
     // Only the first goes round. A request that gave up is not first.
@@ -104,11 +131,11 @@ Block* Pool::take_own(const Attempt& request, Line& line) {
              !may_pass_by(first_, kind_.hits_pass_by, request.block,
                           state_.statistics.allocated.current + state_.growing,
                           state_.statistics.budget)) {
-    (void)line_up(line, request.stop, change.lock());
+    (void)line_up(line, request, change.lock());
   }
   if (line.gave_up_) return nullptr;
   Block* block = state_.index->take_own(request.block, request.stream);
-  if (block == nullptr && line_first_ != nullptr && line_up(line, request.stop, change.lock()) &&
+  if (block == nullptr && line_first_ != nullptr && line_up(line, request, change.lock()) &&
       !line.gave_up_) {
     block = state_.index->take_own(request.block, request.stream);
   }
@@ -131,13 +158,13 @@ Block* Pool::take_passed(Attempt& request, std::size_t streams) {
   return block;
 }
 
-bool Pool::await_growth(const Attempt& request, Line& line) {
+bool Pool::await_growth(Attempt& request, Line& line) {
   Lock lock(state_.mutex);
   if (request.upstream_refused || state_.growing.count == 0 ||
       request.block > state_.statistics.budget) {
     return false;
   }
-  if (line_up(line, request.stop, lock)) return true;
+  if (line_up(line, request, lock)) return true;
   if (state_.growing.count == 0) return false;
   const std::uint64_t before = state_.transits_ended;
   while (state_.transits_ended == before) state_.sleep(lock);
@@ -188,10 +215,10 @@ Block* Pool::hand_over(Attempt& request) {
   return block;
 }
 
-bool Pool::await_transit(const Attempt& request, Line& line) {
+bool Pool::await_transit(Attempt& request, Line& line) {
   Lock lock(state_.mutex);
   if (state_.transits == 0) return false;
-  if (line_up(line, request.stop, lock)) return true;
+  if (line_up(line, request, lock)) return true;
   if (state_.transits == 0) return true;
   const std::uint64_t before = state_.transits_ended;
   while (state_.transits_ended == before) state_.sleep(lock);
@@ -203,7 +230,7 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   request.hand_over_allowed = running_out_.hand_over;
   request.wait_allowed = running_out_.wait;
   if (request.block > state_.statistics.budget) return false;
-  if (line_up(line, request.stop, change.lock())) return true;
+  if (line_up(line, request, change.lock())) return true;
   // Memory that another thread freed, released or found passed since make_room looked was not
   // available then, and may not be outstanding now. The same holds for memory that another thread
   // gave back to the upstream since it refused.
@@ -221,24 +248,11 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   }
   // A freed block may be part of a segment, and then is no room.
   if (!point) return state_.transits != 0 || state_.cached_more != request.looked;
-  ++state_.statistics.waits;
-  ++request.waits;
+  const HostWait wait = begin_wait(request);
   change.end();
-  const TimelineSlice slice;
-  const auto start = std::chrono::steady_clock::now();
   const bool reached = state_.progress.wait(*point, request.stop);
-  const auto waited = std::chrono::steady_clock::now() - start;
-  if (slice.sink() != nullptr) {
-    slice.write({.bytes = request.block.count,
-                 .stream = request.stream.value,
-                 .name = slice.sink()->name(request.label),
-                 .source = number(),
-                 .device = state_.options.place.device,
-                 .kind = TimelineKind::kPoolWait});
-  }
-  request.waited += waited;
   const PoolChange waiting(state_);
-  state_.statistics.waited += waited;
+  end_wait(wait, request);
   return reached;
 }
 

@@ -77,6 +77,11 @@ CaseBatch of_thread(CaseBatch batch) {
   return batch;
 }
 
+CaseBatch linked(CaseBatch batch) {
+  batch.linked = true;
+  return batch;
+}
+
 const std::vector<Case>& all() {
   using R = Random;
   using I = std::uint64_t;
@@ -164,13 +169,26 @@ const std::vector<Case>& all() {
        [](R& r, I, P) { return batch(varied(r, 5000, 1), varied(r, 2000, 0.8)); }},
       {"new-threads", "each batch is begun on a thread of its own", 1,
        [](R& r, I, P) { return of_thread(batch(varied(r, 1500, 0.8), varied(r, 2000, 0.8))); }},
+      {"pipeline", "1.5 ms, then 1.5 ms on a second device, both vary (--real)", 1,
+       [](R& r, I, P) {
+         return linked(batch(varied(r, 300, 0.8), varied(r, 1500, 0.8), varied(r, 1500, 0.8)));
+       }},
+      {"pipeline-second", "1 ms, then 2 ms on a second device (--real)", 1,
+       [](R&, I, P) { return linked(batch(us(200), us(1000), us(2000))); }},
   };
   return kAll;
 }
 
 }  // namespace
 
-std::span<const Case> cases() { return all(); }
+std::vector<const Case*> cases(bool real) {
+  std::vector<const Case*> chosen;
+  for (const Case& of : all()) {
+    Random random(0);
+    if (real || !of.draw(random, 0, 0).linked) chosen.push_back(&of);
+  }
+  return chosen;
+}
 
 std::vector<std::vector<CaseBatch>> draw(const Case& of, std::uint64_t count, std::uint64_t seed) {
   std::vector<std::vector<CaseBatch>> drawn(of.producers);

@@ -4,7 +4,6 @@
 // for each seed and the same under each limit.
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +29,7 @@ struct CaseBatch {
   std::string kind = "train";
   bool read = false;        ///< the host waits for the device after it
   bool new_thread = false;  ///< it is begun on a thread of its own
+  bool linked = false;      ///< `second` runs on another device, on a copy; only in real time
 };
 
 struct Case {
@@ -40,7 +40,8 @@ struct Case {
   CaseBatch (*draw)(Random& random, std::uint64_t index, std::size_t producer);
 };
 
-[[nodiscard]] std::span<const Case> cases();
+/// Returns all, or those that run on simulated time.
+[[nodiscard]] std::vector<const Case*> cases(bool real);
 
 /// Returns `count` batches for each producer. A run has as many of all producers together.
 [[nodiscard]] std::vector<std::vector<CaseBatch>> draw(const Case& of, std::uint64_t count,

@@ -134,12 +134,14 @@ std::string table_of(const std::vector<Row>& rows, bool real) {
 }
 
 int run(const Flags& flags) {
-  std::vector<const Case*> chosen;
-  for (const Case& of : cases()) {
-    if (flags.list) std::printf("%-18s  %s\n", of.name.data(), of.about.data());
-    if (flags.cases == "all" || flags.cases == of.name) chosen.push_back(&of);
+  std::vector<const Case*> chosen = cases(flags.real || flags.list);
+  if (flags.list) {
+    for (const Case* of : chosen) std::printf("%-18s  %s\n", of->name.data(), of->about.data());
+    return 0;
   }
-  if (flags.list) return 0;
+  if (flags.cases != "all") {
+    std::erase_if(chosen, [&](const Case* of) { return of->name != flags.cases; });
+  }
   if (chosen.empty()) refuse("--case", flags.cases, "all or a name of --list");
   const Comparison comparison(simulate::whole("--batches", flags.batches, 3, 1'000'000),
                               simulate::whole("--seeds", flags.seeds, 1, 1000),

@@ -109,6 +109,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
   for (;;) {
     Decision decision = Decision::kAdmit;
     const auto ticket = try_admit(place, id, look_at_device(), decision);
+    if (ticket && !wait) return *ticket;                    // without a look at the clock
     const auto decided = std::chrono::steady_clock::now();  // ends a wait and begins the next
     if (wait && wait->cause != stall_of(decision)) {
       count_stall(place, id, *wait, decided);
@@ -186,7 +187,8 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     opened.thread = place.producer;
     opened.stop = place.options.stop;
     if (place.waited_for_room) rules_.note_synchronized();
-    if (opened.stalled = place.stalled; place.stalled) ++counts_.stalled;
+    opened.stalled = place.stalled;
+    if (opened.stalled) ++counts_.stalled;
     place.joined = false;
     if (decision == Decision::kForce) ++counts_.forced;
     note_admission(
@@ -469,9 +471,8 @@ void Admission::add_figures(LiveFigures& figures) const {
   figures.stalled += all.total;
   if (device == nullptr) return;
   // The pool adds those of allocations.
-  const Lock lock(mutex_);
-  device->waits += all.count - in_allocations_.count;
-  device->waited += all.total - in_allocations_.total;
+  device->waits += all.count - now.in_allocations.count;
+  device->waited += all.total - now.in_allocations.total;
 }
 
 void Admission::record_live(TimelineSink& sink) {

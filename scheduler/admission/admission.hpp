@@ -57,6 +57,7 @@ struct Stalls {
 struct AdmissionStatistics {
   // A batch that waits for several reasons in turn has a stall for each.
   Stalls budget;                ///< for memory: before the batch, or in an allocation
+  Stalls in_allocations;        ///< the part of `budget` that allocations have waited
   Stalls soft;                  ///< for the run-ahead target
   Stalls turn;                  ///< for another producer's turn, also one that is still submitting
   std::uint64_t stalled = 0;    ///< batches that waited for any of these
@@ -204,7 +205,6 @@ class Admission final : public BudgetUser, private TimelineSource {
   /// Allocations in their grace, oldest first.
   std::vector<BlockedAllocation*> blocked_ WEIR_GUARDED_BY(mutex_);
   AdmissionStatistics counts_ WEIR_GUARDED_BY(mutex_);
-  Stalls in_allocations_ WEIR_GUARDED_BY(mutex_);  ///< the part of counts_.budget
   /// Counts frees: a waiter that looked before one of them looks again and does not sleep.
   std::atomic<std::uint64_t> given_back_{0};
   /// How many sleepers a free may help; see note_given_back.

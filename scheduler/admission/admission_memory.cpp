@@ -43,7 +43,7 @@ void Admission::note_waited(TicketRef ref, const Stalls& waits) {
 void Admission::count_waits(TicketRef ref, const Stalls& waits) {
   if (waits.count == 0) return;
   counts_.budget += waits;
-  in_allocations_ += waits;
+  counts_.in_allocations += waits;
   if (rules_.ledger().is_open(ref) && !std::exchange(ref.ticket->stalled, true)) ++counts_.stalled;
   rules_.note_waited_for_memory(ref);
 }

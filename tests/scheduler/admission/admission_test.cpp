@@ -140,7 +140,9 @@ TEST(Admission, AWaitForRoomInAnAllocationIsAStallForTheBudgetToo) {
   EXPECT_EQ(begun.budget.count, 0U);
   const AdmissionStatistics end = rig->admission();
   EXPECT_EQ(end.budget.count, 1U);
+  EXPECT_EQ(end.in_allocations.count, 1U);
   EXPECT_GT(end.budget.total, std::chrono::nanoseconds(0));
+  EXPECT_EQ(end.in_allocations.total, end.budget.total);
   EXPECT_EQ(end.stalled, 1U);
   EXPECT_EQ(end.soft.count + end.turn.count, 0U);
 }

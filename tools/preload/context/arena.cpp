@@ -114,6 +114,7 @@ Arena::Arena(const Driver& driver, CUcontext context, Account& account, const Se
                  settings.policy.policy.value, settings.policy.run_ahead.value,
                  settings.max_wait.value, kFirstBatches) {
   follow_budget();
+  pools_.look_out(settings.policy.policy.value == Policy::kThrottled);
 }
 
 Arena::~Arena() = default;
@@ -252,11 +253,7 @@ void Arena::hold_back() {
     if (!waited) waited = decided;
     const bool reached = fences_.wait(*point, {});
     if (!reached) {
-      // The awaited work may depend on this thread: let it go on, and do not wait for this point
-      // again. A program that does this twice would otherwise be held back at each step.
-      const Lock lock(mutex_);
-      given_up_ = point;
-      ++give_ups_;
+      give_up(*point);
       break;
     }
     pools_.poll();
@@ -266,6 +263,18 @@ void Arena::hold_back() {
   const Lock lock(mutex_);
   ++paced_.count;
   paced_.total += Fences::Clock::now() - start;
+}
+
+// The awaited work may depend on this thread: let it go on, and do not wait for this point again. A
+// program that does this twice would otherwise be held back at each step.
+void Arena::give_up(Point point) {
+  bool for_good = false;
+  {
+    const Lock lock(mutex_);
+    given_up_ = point;
+    for_good = ++give_ups_ >= kMostGiveUps;
+  }
+  if (for_good) pools_.look_out(false);
 }
 
 Arena::Shared Arena::share(CUdeviceptr base, Bytes& size) noexcept {
@@ -340,7 +349,7 @@ std::optional<Arena::Charge> Arena::take_charge(void* pointer) noexcept {
 std::optional<OpenBatch> Arena::begin_batch(std::string_view kind) noexcept {
   if (InCallback::now() || fences_.capturing()) return std::nullopt;
   const NoCancel no_cancel;
-  batches_.fetch_add(1);
+  if (batches_.fetch_add(1) == 0) pools_.look_out(false);
   Fences::begin_request();
   std::stop_source stop;
   admission_stop = &stop;
@@ -383,7 +392,7 @@ void Arena::end_batch(const OpenBatch& batch) noexcept {
 }
 
 void Arena::forget() noexcept {
-  pools_.forget();
+  pools_.look_out(false);
   fences_.forget();
   upstream_.forget();
 }

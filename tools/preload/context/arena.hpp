@@ -104,6 +104,7 @@ class Arena {
   [[nodiscard]] std::optional<Charge> take_charge(void* pointer) noexcept;
   [[nodiscard]] std::optional<TicketRef> ticket_here() const;
   void hold_back();
+  void give_up(Point point);
   /// Waits for work after which another pool of the device can give memory back. Returns false if
   /// there is none or the wait failed.
   [[nodiscard]] bool await_others(Stalls& waits);

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "tools/preload/context/pace.hpp"
+
 namespace weir::preload {
 namespace {
 
@@ -36,8 +38,10 @@ PoolOptions options_for(const Settings& settings, const Account& account) {
   return options;
 }
 
-/// Of Statistics::held, in kAllGauges.
+// In kAllGauges.
+constexpr std::size_t kAwaiting = 2;
 constexpr std::size_t kHeld = 5;
+static_assert(kAllGauges[kAwaiting] == &Statistics::awaiting);
 static_assert(kAllGauges[kHeld] == &Statistics::held);
 
 void raise(std::atomic<std::uint64_t>& peak, Bytes level) noexcept {
@@ -58,7 +62,8 @@ Pools::Pools(DriverUpstream& upstream, Fences& fences, const Account& account,
       options_(options_for(settings, account)),
       source_(account.source()),
       first_({upstream_, fences_}, options_),
-      level_(first_.budget()) {
+      level_(first_.budget()),
+      budget_(first_.budget().count) {
   first_.draw_from(source_);
 }
 
@@ -103,7 +108,8 @@ void Pools::set_limits(Bytes budget, RunningOut running_out) {
   if (Pool* const other = second_.load()) other->set_limits(budget, running_out);
   const Lock lock(level_mutex_);
   level_.set_budget(budget);
-  steady_below_.store(0);  // so that the next change looks
+  budget_.store(budget.count, std::memory_order_relaxed);
+  follow_level();
 }
 
 void* Pools::try_allocate(Bytes bytes, StreamId stream, std::string_view label, Attempt& attempt) {
@@ -164,7 +170,10 @@ std::optional<BlockInUse> Pools::find_around(const void* address) const {
 std::optional<BlockInUse> Pools::give_away(void* pointer) {
   for (Pool* const pool : all()) {
     if (pool == nullptr) continue;
-    if (const auto given = pool->give_away(pointer)) return given;
+    const auto given = pool->give_away(pointer);
+    if (!given) continue;
+    note_change();
+    return given;
   }
   return std::nullopt;
 }
@@ -225,14 +234,14 @@ Bytes Pools::spare() {
 }
 
 Pressure Pools::pressure() const {
-  const Pool* const other = second();
   Pressure sum = first_.pressure();
-  if (other == nullptr) return sum;
-  const Pressure more = other->pressure();
-  sum.held += more.held;
-  sum.awaiting += more.awaiting;
-  sum.cached += more.cached;
-  sum.number += more.number;
+  if (const Pool* const other = second()) {
+    const Pressure more = other->pressure();
+    sum.held += more.held;
+    sum.awaiting += more.awaiting;
+    sum.cached += more.cached;
+    sum.number += more.number;
+  }
   const Lock lock(level_mutex_);
   sum.level = level_.level();
   return sum;
@@ -243,22 +252,31 @@ PressureTimes Pools::at_level() const noexcept {
   return level_.times(PressureGauge::Clock::now());
 }
 
-void Pools::follow_level(Bytes held) const noexcept {
-  const Lock lock(level_mutex_);
-  (void)level_.follow(held);
-  steady_from_.store(level_.steady().from.count, std::memory_order_relaxed);
-  steady_below_.store(level_.steady().below.count, std::memory_order_relaxed);
-  const bool is_at_limit = !forgotten_ && level_.level() == PressureLevel::kHard;
-  if (std::exchange(is_at_limit_, is_at_limit) == is_at_limit) return;
-  at_limit.fetch_add(is_at_limit ? 1 : ~std::uint64_t{0}, std::memory_order_relaxed);
+Bytes Pools::level_of(std::size_t gauge) const noexcept {
+  const Pool* const other = second();
+  return first_.level(gauge) + (other != nullptr ? other->level(gauge) : Bytes{});
 }
 
-void Pools::forget() noexcept {
-  {
-    const Lock lock(level_mutex_);
-    forgotten_ = true;
-  }
-  follow_level({});
+bool Pools::much_awaits() const noexcept {
+  return holds_much(level_of(kAwaiting), {budget_.load(std::memory_order_relaxed)});
+}
+
+// Reads the sums under the lock, so that the last of several threads sees the changes of all.
+void Pools::follow_level() const noexcept {
+  (void)level_.follow(level_of(kHeld));
+  steady_from_.store(level_.steady().from.count, std::memory_order_relaxed);
+  steady_below_.store(level_.steady().below.count, std::memory_order_relaxed);
+  const bool watches = looks_out_ && level_.level() == PressureLevel::kHard;
+  watches_.store(watches, std::memory_order_relaxed);
+  const bool waits = watches && much_awaits();
+  if (waits_at_limit_.exchange(waits, std::memory_order_relaxed) == waits) return;
+  wait_at_limit.fetch_add(waits ? 1 : ~std::uint64_t{0}, std::memory_order_relaxed);
+}
+
+void Pools::look_out(bool looks_out) noexcept {
+  const Lock lock(level_mutex_);
+  looks_out_ = looks_out;
+  follow_level();
 }
 
 Statistics Pools::sum() const {
@@ -278,15 +296,18 @@ Statistics Pools::sum() const {
 // The sum of both pools' peaks would exceed the real peak. As a rule it takes no lock, since every
 // allocation and free ends here.
 void Pools::note_change() const noexcept {
-  const Pool* const other = second();
-  const Bytes held = first_.level(kHeld) + (other != nullptr ? other->level(kHeld) : Bytes{});
-  if (held.count < steady_from_.load(std::memory_order_relaxed) ||
-      held.count >= steady_below_.load(std::memory_order_relaxed)) {
-    follow_level(held);
+  const Bytes held = level_of(kHeld);
+  const bool is_steady = held.count >= steady_from_.load(std::memory_order_relaxed) &&
+                         held.count < steady_below_.load(std::memory_order_relaxed);
+  const bool same_waits = !watches_.load(std::memory_order_relaxed) ||
+                          much_awaits() == waits_at_limit_.load(std::memory_order_relaxed);
+  if (!is_steady || !same_waits) {
+    const Lock lock(level_mutex_);
+    follow_level();
   }
-  if (other == nullptr) return;
+  if (second() == nullptr) return;
   for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
-    const Bytes level = first_.level(i) + other->level(i);
+    const Bytes level = level_of(i);
     if (level.count <= recent_[i].load(std::memory_order_relaxed)) continue;
     raise(peaks_[i], level);
     raise(recent_[i], level);

@@ -63,12 +63,13 @@ class Pools final : public MemoryStatistics {
   [[nodiscard]] Pressure pressure() const override;
   /// Returns the time at each level of the sums.
   [[nodiscard]] PressureTimes at_level() const noexcept;
-  /// Whether pools of any context are at PressureLevel::kHard.
-  [[nodiscard]] static bool any_at_limit() noexcept {
-    return at_limit.load(std::memory_order_relaxed) != 0;
+  /// Whether pools of any context that looks out are at PressureLevel::kHard, and so much of their
+  /// memory awaits the device that a launch may have to wait for it (`holds_much`).
+  [[nodiscard]] static bool any_wait_at_limit() noexcept {
+    return wait_at_limit.load(std::memory_order_relaxed) != 0;
   }
-  /// Counts no longer for `any_at_limit`, after the context has ended.
-  void forget() noexcept;
+  /// Whether these pools count for `any_wait_at_limit`; at first they do not.
+  void look_out(bool looks_out) noexcept;
   /// Peaks are of the sums at the ends of calls, since the beginning.
   [[nodiscard]] Statistics statistics() const override;
   /// Peaks since the last `reset_recent_peaks`, at the ends of calls.
@@ -114,9 +115,12 @@ class Pools final : public MemoryStatistics {
   [[nodiscard]] Pool* of_stream_order() const noexcept { return split_ ? second() : &first_; }
   [[nodiscard]] std::optional<Point> oldest(std::optional<Point> (Pool::*of_pool)() const) const;
   [[nodiscard]] Statistics sum() const;
+  /// Returns the sum of a gauge of kAllGauges. Takes no lock.
+  [[nodiscard]] Bytes level_of(std::size_t gauge) const noexcept;
+  [[nodiscard]] bool much_awaits() const noexcept;
   /// Follows the sums after a change by the calling thread: peaks and level.
   void note_change() const noexcept;
-  void follow_level(Bytes held) const noexcept;
+  void follow_level() const noexcept WEIR_REQUIRES(level_mutex_);
 
   DriverUpstream& upstream_;
   Fences& fences_;
@@ -133,14 +137,16 @@ class Pools final : public MemoryStatistics {
   mutable Peaks peaks_{};
   mutable Peaks recent_{};  ///< since the last reset; of the sums of two pools; never above peaks_
 
-  inline static std::atomic<std::uint64_t> at_limit{0};  ///< Pools whose `is_at_limit_` is true
+  inline static std::atomic<std::uint64_t> wait_at_limit{0};  ///< Pools with `waits_at_limit_`
   mutable Mutex level_mutex_{LockRank::kLeaf};
   mutable PressureGauge level_ WEIR_GUARDED_BY(level_mutex_);
-  mutable bool is_at_limit_ WEIR_GUARDED_BY(level_mutex_) = false;
-  bool forgotten_ WEIR_GUARDED_BY(level_mutex_) = false;
-  /// The steady range of `level_`, for those who do not hold the lock.
-  mutable std::atomic<std::uint64_t> steady_from_{0};
-  mutable std::atomic<std::uint64_t> steady_below_{0};
+  bool looks_out_ WEIR_GUARDED_BY(level_mutex_) = false;
+  // Written under the lock, and read without it.
+  std::atomic<std::uint64_t> budget_;
+  mutable std::atomic<std::uint64_t> steady_from_{0};   ///< the steady range of `level_`
+  mutable std::atomic<std::uint64_t> steady_below_{0};  ///< its end
+  mutable std::atomic<bool> watches_{false};            ///< it looks out, and is at the hard limit
+  mutable std::atomic<bool> waits_at_limit_{false};     ///< and much awaits the device
 };
 
 }  // namespace weir::preload

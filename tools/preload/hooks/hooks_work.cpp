@@ -11,7 +11,8 @@ namespace weir::preload {
 namespace {
 
 /// A thread looks once per this many launches: often enough to see how far the device is behind,
-/// and cheap. docs/swap-in.md has the cost. At the hard limit it looks at each.
+/// and cheap. docs/swap-in.md has the cost. Where it may have to wait at the hard limit, it looks
+/// at each.
 constexpr std::uint32_t kLaunchesOfALook = 32;
 constinit thread_local std::uint32_t launches = 0;
 /// Handles up to this one mean default streams (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD).
@@ -41,7 +42,7 @@ inline void note(CUstream stream, bool per_thread) noexcept {
   if ((per_thread && stream == nullptr) || stream == CU_STREAM_PER_THREAD) Fences::use_per_thread();
   const auto handle = reinterpret_cast<std::uintptr_t>(stream);
   if (handle > kLastOfDefaultStreams && !KnownStreams::has(stream)) follow(stream);
-  if (++launches % kLaunchesOfALook == 0 || Pools::any_at_limit()) look(stream, per_thread);
+  if (++launches % kLaunchesOfALook == 0 || Pools::any_wait_at_limit()) look(stream, per_thread);
 }
 
 }  // namespace

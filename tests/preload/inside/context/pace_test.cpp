@@ -96,26 +96,53 @@ TEST_F(Pacing, QueuedWorkThatHoldsMemoryHoldsLaunchesBack) {
   EXPECT_EQ(arena().paced().count, 1U);
 }
 
-TEST_F(Pacing, AtTheHardLimitEveryLaunchLooks) {
+TEST_F(Pacing, EveryLaunchLooksWhereItMayHaveToWaitAtTheHardLimit) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream other = make_stream();
   launch(1, other);
-  EXPECT_FALSE(Pools::any_at_limit());
+  EXPECT_FALSE(Pools::any_wait_at_limit());
   const CUstream busy = queue_the_budget();
-  EXPECT_TRUE(Pools::any_at_limit());
+  EXPECT_TRUE(Pools::any_wait_at_limit());
   release_while_waiting(busy, [&] { launch(1, other); });
   EXPECT_EQ(arena().paced().count, 1U);
-  EXPECT_FALSE(Pools::any_at_limit()) << "the wait has ended the level";
+  EXPECT_FALSE(Pools::any_wait_at_limit()) << "the wait has ended the level";
   const Statistics now = statistics();
   EXPECT_GT(time_at(now.pressure, PressureLevel::kHard), std::chrono::nanoseconds(0));
 }
 
+TEST_F(Pacing, MemoryThatIsInUseLetsNoLaunchLook) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUdeviceptr block = allocate(kBudget);
+  EXPECT_EQ(arena().pool().pressure().level, PressureLevel::kHard);
+  EXPECT_FALSE(Pools::any_wait_at_limit());
+  const CUstream busy = make_stream();
+  keep_busy(busy, block);
+  free(block);
+  EXPECT_TRUE(Pools::any_wait_at_limit()) << "until it awaits the device, at the same level";
+  release_while_waiting(busy, [&] { launch(1, busy); });
+}
+
+TEST_F(Pacing, WithoutThrottlingNoLaunchLooks) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_POLICY", "backstop"}}));
+  (void)queue_the_budget();
+  EXPECT_FALSE(Pools::any_wait_at_limit());
+}
+
+TEST_F(Pacing, OnceABatchIsMarkedNoLaunchLooks) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
+  const auto batch = arena().begin_batch("step");
+  ASSERT_TRUE(batch.has_value());
+  arena().end_batch(*batch);
+  (void)queue_the_budget();
+  EXPECT_FALSE(Pools::any_wait_at_limit());
+}
+
 TEST_F(Pacing, PoolsOfAContextThatHasEndedCountNoLonger) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
-  (void)allocate(kBudget);
-  EXPECT_TRUE(Pools::any_at_limit());
+  (void)queue_the_budget();
+  EXPECT_TRUE(Pools::any_wait_at_limit());
   arena().forget();
-  EXPECT_FALSE(Pools::any_at_limit());
+  EXPECT_FALSE(Pools::any_wait_at_limit());
 }
 
 #if CUDA_VERSION >= 12080
@@ -223,6 +250,7 @@ TEST_F(Pacing, EndsAfterTheLongestWaitAndIsNotRepeatedForTheSamePoint) {
   (void)queue_the_budget();
   launch(kOfAPoint, other);
   EXPECT_EQ(arena().paced().count, 1U);
+  EXPECT_TRUE(Pools::any_wait_at_limit());
   launch(20 * kOfAPoint, other);
   EXPECT_EQ(arena().paced().count, 1U);
 }
