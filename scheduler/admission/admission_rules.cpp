@@ -81,7 +81,7 @@ Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& 
   const Bytes promised = is_guess(batch) ? all_not_live(pressure) : estimate;
   Ticket& ticket = ledger_.open(*batch.kind, promised, where, number);
   ticket.waited_for_memory = batch.waited_for_room;
-  if (batch.held_back.count() != 0) limit_.note_held_back();
+  if (batch.held_back.count() != 0) limit_.note_held_back(ledger_.queued(*batch.kind).time);
   ticket.credit = free_run_.note_held_back(batch.held_back);
   line_.serve(batch);
   return ticket;
@@ -100,8 +100,9 @@ Ticket& AdmissionRules::open_unheld(std::string_view kind, CallSite where, std::
 void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points,
                            bool learn, const Passed& passed) {
   ledger_.note_passed(passed);
-  if (ticket.waited_for_memory) limit_.note_held_back();
-  limit_.note_closed(ledger_.queued(*ticket.kind).time, copy_of(*ticket.kind));
+  const std::chrono::nanoseconds queued = ledger_.queued(*ticket.kind).time;
+  if (ticket.waited_for_memory) limit_.note_held_back(queued);
+  limit_.note_closed(queued);
   ledger_.close(ticket, points, learn);
 }
 

@@ -108,10 +108,13 @@ class AdmissionRules {
   /// Call when the open batch has waited for memory in an allocation, or work outside batches has.
   void note_waited_for_memory(TicketRef ref) noexcept {
     ledger_.note_waited(ref);
-    free_run_.note_synchronized();
+    note_synchronized();
   }
   /// Call after a frontend has waited for the device by itself, or for memory.
-  void note_synchronized() noexcept { free_run_.note_synchronized(); }
+  void note_synchronized() noexcept {
+    free_run_.note_synchronized();
+    limit_.note_drained();
+  }
 
   [[nodiscard]] Ledger& ledger() noexcept { return ledger_; }
   [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }

@@ -73,7 +73,7 @@ BatchKind& Ledger::use(std::string_view name) {
 void Ledger::forget_kinds() noexcept {
   std::erase_if(kinds_, [this](const auto& entry) {
     BatchKind& kind = *entry.second;
-    if (kind.users != 0 || kind.recent || uses_ - kind.used < kRememberedKinds) return false;
+    if (kind.users != 0 || uses_ - kind.used < kRememberedKinds) return false;
     if (kind.last != nullptr) free_.push_back(kind.last);
     return true;
   });
@@ -83,17 +83,8 @@ void Ledger::forget_kinds() noexcept {
 std::optional<Bytes> Ledger::expected(const BatchKind& kind,
                                       std::optional<Bytes> hint) const noexcept {
   if (kind.footprint) return kind.footprint;
-  return hint ? hint : largest_known();
-}
-
-std::optional<Bytes> Ledger::largest_known() const noexcept {
-  Bytes largest;
-  for (const BatchKind* kind : recent_) {
-    if (kind == nullptr) break;
-    // The first batch of a kind may keep memory of its own, which says nothing about other kinds.
-    largest = std::max(largest, kind->given_back ? *kind->footprint : given_back(*kind->last));
-  }
-  return largest.count == 0 ? std::nullopt : std::optional(largest);
+  if (hint) return hint;
+  return largest_.count != 0 ? std::optional(largest_) : std::nullopt;
 }
 
 Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint32_t number) {
@@ -117,8 +108,6 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
   ticket.expected = expected_times(kind);
   ticket.estimate = estimate;
   ticket.net = ticket.peak = ticket.awaiting = {};
-  ticket.closed_before = closed_;
-  ticket.found_idle.reset();
   ticket.learn = true;
   ticket.lapsed = false;
   ticket.touched = {};
@@ -135,8 +124,6 @@ void Ledger::note_allocated(TicketRef ref, Bytes bytes) {
   if (!refers_to_open(ref)) return;
   ref.ticket->net += bytes;
   ref.ticket->peak = std::max(ref.ticket->peak, ref.ticket->net);
-  ref.ticket->closed_before = closed_;
-  ref.ticket->found_idle.reset();
   ref.ticket->lapsed = false;
 }
 
@@ -233,7 +220,7 @@ std::vector<SettledUnheard> Ledger::take_settled_unheard() {
 
 void Ledger::learn_times(const Ticket& ticket) noexcept {
   BatchKind& kind = *ticket.kind;
-  const bool is_first_of_all = recent_.front() == nullptr;
+  const bool is_first_of_all = mean_times_ == StreamTimes{};
   for (std::size_t role = 0; role < kStreamRoles; ++role) {
     const auto time = read(ticket.ran.at(role).device_time);
     const auto move = [time](std::chrono::nanoseconds& average, bool is_first, int part) {
@@ -246,7 +233,10 @@ void Ledger::learn_times(const Ticket& ticket) noexcept {
 
 void Ledger::learn_from(Ticket& ticket) {
   BatchKind& kind = *ticket.kind;
-  if (kind.last != nullptr) {
+  if (kind.last == nullptr) {
+    // What it keeps, such as weights, says nothing about other kinds.
+    largest_ = std::max(given_back(ticket), Bytes{largest_.count - largest_.count / kKnownKinds});
+  } else {
     const Bytes largest = std::max(kind.given_back.value_or(Bytes{}), given_back(*kind.last));
     // A larger value counts at once and a smaller one slowly: too low an estimate costs more.
     kind.given_back = Bytes{largest.count - minus_or_zero(largest, ticket.peak).count / 16};
@@ -254,14 +244,7 @@ void Ledger::learn_from(Ticket& ticket) {
   }
   kind.last = &ticket;  // kept to see what it has given back when the next one settles
   kind.footprint = std::max(kind.given_back.value_or(Bytes{}), ticket.peak);
-  note_recent(kind);
-}
-
-void Ledger::note_recent(BatchKind& kind) noexcept {
-  if (std::exchange(kind.recent, true)) return;
-  BatchKind*& place = recent_.at(next_recent_++ % kKnownKinds);
-  if (place != nullptr) place->recent = false;
-  place = &kind;
+  if (kind.given_back) largest_ = std::max(largest_, *kind.footprint);
 }
 
 bool Ledger::is_open(TicketRef ref) const noexcept { return refers_to_open(ref); }
@@ -300,18 +283,6 @@ Bytes Ledger::allocated() const noexcept {
 
 bool Ledger::keeps_for_open() const noexcept {
   return !std::ranges::all_of(open_, &Ticket::lapsed);
-}
-
-const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,
-                                     std::chrono::nanoseconds patience) noexcept {
-  const auto forgotten = std::ranges::find_if(open_, [&](Ticket* ticket) {
-    if (ticket->lapsed || closed_ - ticket->closed_before < kManyBatches) return false;
-    if (!ticket->found_idle) ticket->found_idle = now;
-    return now - *ticket->found_idle >= patience;
-  });
-  if (forgotten == open_.end()) return nullptr;
-  lapse(**forgotten);
-  return *forgotten;
 }
 
 void Ledger::lapse(Ticket& ticket) noexcept {

@@ -52,7 +52,6 @@ struct BatchKind {
   std::optional<Bytes> footprint;   ///< see above; none before the first batch has settled
   std::optional<Bytes> given_back;  ///< decayed maximum; none before the second has settled
   StreamTimes device_time{};        ///< moving average; zero before the first batch has settled
-  bool recent = false;              ///< Ledger::recent_ has it
   Ticket* last = nullptr;           ///< settled last; kept until the next one settles
   std::uint64_t users = 0;          ///< waiting, open, submitted and unheard batches
   std::uint64_t used = 0;           ///< number of its last use
@@ -76,15 +75,12 @@ struct Ticket {
   std::stop_token stop{};    ///< BatchOptions::stop, while it is open
   StreamTimes expected{};    ///< the part of Ledger::queued that is its own
   Bytes estimate{};
-  Bytes net{};                      ///< allocated by the batch and not freed since, by any thread
-  Bytes peak{};                     ///< largest net while it was open
-  Bytes awaiting{};                 ///< freed while it was open, with the device not done
-  std::uint64_t closed = 0;         ///< its place in the closing order
-  std::uint64_t closed_before = 0;  ///< batches closed when it was opened or last allocated
-  /// When it was first found idle since then; see Ledger::take_forgotten.
-  std::optional<std::chrono::steady_clock::time_point> found_idle{};
-  bool learn = true;    ///< false for an abandoned batch: it teaches nothing about its kind
-  bool lapsed = false;  ///< nothing is reserved for it until it allocates again
+  Bytes net{};               ///< allocated by the batch and not freed since, by any thread
+  Bytes peak{};              ///< largest net while it was open
+  Bytes awaiting{};          ///< freed while it was open, with the device not done
+  std::uint64_t closed = 0;  ///< its place in the closing order
+  bool learn = true;         ///< false for an abandoned batch: it teaches nothing about its kind
+  bool lapsed = false;       ///< nothing is reserved for it until it allocates again
   /// Serial of the batch that accepts operations; 0: none. Used by the scheduler.
   std::atomic<std::uint64_t> accepts{0};
   int enqueuing = 0;  ///< its closures that run now; guarded by the scheduler's order lock
@@ -152,8 +148,8 @@ class Ledger {
   [[nodiscard]] std::size_t kinds() const noexcept { return kinds_.size(); }
 
   /// Returns what a batch of this kind is expected to hold: the kind's footprint, else the hint,
-  /// else that of the largest of the kKnownKinds that settled last, else nothing.
-  static constexpr std::size_t kKnownKinds = 64;
+  /// else the largest that is known, which fades as new kinds settle, else nothing.
+  static constexpr std::uint64_t kKnownKinds = 64;
   [[nodiscard]] std::optional<Bytes> expected(const BatchKind& kind,
                                               std::optional<Bytes> hint) const noexcept;
 
@@ -211,14 +207,6 @@ class Ledger {
   [[nodiscard]] std::vector<SettledUnheard> take_settled_unheard();
   [[nodiscard]] Bytes allocated()
       const noexcept;  ///< by open batches and not freed: not live memory
-  /// Returns the oldest open batch that was perhaps never closed, or null, and drops its
-  /// reservation. Such a batch has allocated nothing while kManyBatches others were closed, nor for
-  /// `patience` after an earlier call found that. The number alone is not enough: while one thread
-  /// reads input or has no core, another can close hundreds of batches.
-  static constexpr std::uint64_t kManyBatches = 16;
-  [[nodiscard]] const Ticket* take_forgotten(std::chrono::steady_clock::time_point now,
-                                             std::chrono::nanoseconds patience) noexcept;
-
   /// Returns how long a batch of this kind is expected to run on each stream: the kind's average,
   /// before its first batch has settled that of all batches.
   [[nodiscard]] const StreamTimes& expected_times(const BatchKind& kind) const noexcept {
@@ -252,17 +240,12 @@ class Ledger {
   void settle(Ticket& ticket);
   void learn_from(Ticket& ticket);
   void learn_times(const Ticket& ticket) noexcept;
-  void note_recent(BatchKind& kind) noexcept;
   void keep_unheard(const Ticket& ticket) noexcept;
-  [[nodiscard]] std::optional<Bytes> largest_known() const noexcept;
   void forget_kinds() noexcept;
 
   std::map<std::string, std::unique_ptr<BatchKind>, std::less<>> kinds_;
   BatchKind* last_kind_ = nullptr;  ///< that `kind` has returned: as a rule the next one, too
-  /// Kinds of the batches that settled last, each once. Some programs name a new kind in every few
-  /// batches: what is known of all of them would be a long walk for each batch of a new one.
-  std::array<BatchKind*, kKnownKinds> recent_{};
-  std::size_t next_recent_ = 0;
+  Bytes largest_;                   ///< footprint, fading with each new kind
   std::vector<std::unique_ptr<Ticket>> tickets_;  ///< owns the tickets; they are reused
   std::vector<Ticket*> free_;
   std::vector<Ticket*> open_;

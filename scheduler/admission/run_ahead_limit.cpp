@@ -10,7 +10,7 @@ void RunAheadLimit::note_settled(Duration device_time, Duration lost) noexcept {
   ++window_.batches;
   if (lost.count() != 0 && may_lose_.count() < 0) {
     grow(std::min(lost, -may_lose_));
-  } else if (window_.batches >= kWindowBatches) {
+  } else if (window_.batches >= (is_first_ ? kFirstWindow : kWindow)) {
     fall();
   } else {
     return;
@@ -29,13 +29,15 @@ void RunAheadLimit::grow(Duration lost) noexcept {
   end_first();
   limit_ += std::max(lost, std::min(limit_, lost * kGrowth));
   has_grown_ = true;
+  note_drained();  // it has to fill again
 }
 
 void RunAheadLimit::fall() noexcept {
   end_first();
+  drain_ -= drain_ / kFadePart;
   if (!window_.held_back || may_lose_.count() < 0) return;
   limit_ = std::min(limit_, window_.most);
-  limit_ -= std::min(limit_, window_.least) / 2;
+  limit_ -= std::max(limit_ - drain_ * kDrains, Duration{}) / kFallPart;
 }
 
 }  // namespace weir

@@ -2,21 +2,21 @@
 
 // How far the frontend may run ahead: a limit on the device time queued behind the running batch,
 // as Linux's dynamic queue limits (T. Herbert 2011): it grows at once where it cost time, and falls
-// slowly by what a whole window did not use. No clock, no lock, no thread.
+// slowly by what was not used. No clock, no lock, no thread.
 //
-// - It begins with a quarter of a second, at most 64 batches, and lets batches hold half of the
-// room
-//   beside live memory. While the time of no batch is known, with four batches. A lower beginning
-//   costs the first bursts; see docs/throttling.md for figures.
+// - It begins with a quarter of a second, at most 96 batches, and lets batches hold half of the
+//   room beside live memory. While the time of no batch is known, with four batches. A lower
+//   beginning costs the first bursts; see docs/throttling.md for figures.
 // - It grows by four times the time lost (FreeRun), at most to twice itself, but by the time lost.
-// Half of the room is
-//   enough until then, and all of it afterwards.
+//   Half of the room is enough until then, and all of it afterwards.
 // - Of each 512 ns that the device runs, 1 ns may be lost before it grows: a longer queue holds
 //   memory all the time, which a rare hiccup is not worth. More than that is owed, and until it is
 //   made up for, the limit does not fall. Unused, it adds up to the time of four average batches.
-// - A window has 96 batches. If a batch was held back in it, the limit falls to the longest queue
-//   of the window, less half of the shortest: so much was there whenever a batch was delivered. A
-//   host that is never held back fills no memory, so the limit stays for its next burst.
+// - The *drain* is how far the queue falls while nobody is held back: what the host delivered too
+//   late. The limit keeps twice the deepest drain, which fades by an eighth in each window of 96
+//   batches (144 the first). If a batch was held back in a window, the limit falls to the window's
+//   longest queue, and by half of what it has above that. A host that is never held back fills
+//   no memory, so the limit stays for its next burst.
 //
 // A data structure only; the user holds the lock.
 
@@ -39,13 +39,17 @@ struct RunAheadStatistics {
 class RunAheadLimit {
  public:
   using Duration = std::chrono::nanoseconds;
-  static constexpr std::uint64_t kFirstBatches = 64;
+  static constexpr std::uint64_t kFirstBatches = 96;
   static constexpr Duration kFirstTime = std::chrono::milliseconds(250);
   static constexpr std::uint64_t kUnknownBatches = 4;
-  static constexpr std::uint64_t kWindowBatches = 96;
+  static constexpr std::uint64_t kFirstWindow = 144;
+  static constexpr std::uint64_t kWindow = 96;
   static constexpr int kGrowth = 4;      ///< times the time lost
   static constexpr int kLostPart = 512;  ///< of the device time, may be lost
   static constexpr int kMostLostBatches = 4;
+  static constexpr int kDrains = 2;    ///< are kept
+  static constexpr int kFallPart = 2;  ///< of the rest, is given up
+  static constexpr int kFadePart = 8;  ///< of the deepest drain, is forgotten
 
   /// `chosen` is the target itself unless it adapts. `first`: it begins with so many batches, at
   /// least two.
@@ -71,14 +75,20 @@ class RunAheadLimit {
     return {.target = time, .most = time, .caused_idle = lost};
   }
 
-  /// Call when the target, or memory, has held a batch back.
-  void note_held_back() noexcept { window_.held_back = true; }
-  /// Call when a batch is closed, with the device time that was queued behind the running work
-  /// before it on the fullest of its streams, and with what its own copies take: so much of the
-  /// queue hides them.
-  void note_closed(Duration queued, Duration copy) noexcept {
-    const bool is_filling = is_first_ && !window_.held_back;
-    if (!is_filling) window_.least = std::min(window_.least, std::max(queued - copy, Duration{}));
+  // `queued`: the device time behind the running work on the fullest of the batch's streams, with
+  // that of the batch itself.
+
+  /// Call when the target, or memory, has held a batch back until now.
+  void note_held_back(Duration queued) noexcept {
+    window_.held_back = true;
+    full_ = queued;  // it fell because nobody was admitted
+  }
+  /// Call when the frontend itself has let the queue run empty.
+  void note_drained() noexcept { full_ = {}; }
+  /// Call when a batch is closed.
+  void note_closed(Duration queued) noexcept {
+    full_ = std::max(full_, queued);
+    drain_ = std::max(drain_, full_ - queued);
     window_.most = std::max(window_.most, queued);
   }
   /// Call once for each settled batch, with its time on its busiest stream and what is newly lost.
@@ -87,8 +97,7 @@ class RunAheadLimit {
  private:
   struct Window {
     std::uint64_t batches = 0;  ///< settled
-    Duration least = Duration::max();
-    Duration most{};
+    Duration most{};            ///< the longest queue
     bool held_back = false;
   };
 
@@ -104,6 +113,8 @@ class RunAheadLimit {
   Duration most_{};
   Duration average_{};   ///< device time of a batch, moving
   Duration may_lose_{};  ///< before it grows; below zero: owed
+  Duration full_{};      ///< the longest queue since a batch was last held back
+  Duration drain_{};     ///< the deepest, fading
   Window window_;
 };
 

@@ -171,7 +171,7 @@ TEST(AdmissionRules, LostTimeLengthensTheTargetAndLiftsHalfOfTheRoom) {
   EXPECT_TRUE(soft());
   EXPECT_EQ(lost(driven), milliseconds(3));
   EXPECT_FALSE(soft());
-  EXPECT_GT(driven.rules.run_ahead().target, milliseconds(2 * 62 + 4 * 2));
+  EXPECT_GT(driven.rules.run_ahead().target, milliseconds(2 * 94 + 4 * 2));
 }
 
 TEST(AdmissionRules, TheQueueHidesTheLongestCopiesOfABatchInTheLine) {
@@ -193,14 +193,15 @@ TEST(AdmissionRules, TheQueueHidesTheLongestCopiesOfABatchInTheLine) {
 /// A host that is faster than the device, which runs one batch after the other without a gap.
 class FastHost {
  public:
-  explicit FastHost(milliseconds copy = {}, bool for_memory = false)
-      : copy_(copy), for_memory_(for_memory) {}
+  explicit FastHost(bool for_memory = false) : for_memory_(for_memory) {}
 
-  /// Returns the target after many batches, each closed with `in_flight` before it.
-  std::chrono::nanoseconds target_of(std::size_t in_flight, std::uint64_t unpassed) {
-    for (int i = 0; i < 2000; ++i) {
+  /// Returns the target after the first window, or many batches, each closed with eight before it.
+  std::chrono::nanoseconds target_after(std::uint64_t batches, std::uint64_t unpassed) {
+    for (std::uint64_t settled = 0; settled < batches;) {
       submit(unpassed);
-      if (queue_.size() > in_flight) settle_oldest();
+      if (queue_.size() <= 8) continue;
+      settle_oldest();
+      ++settled;
     }
     return driven_.rules.run_ahead().target;
   }
@@ -213,33 +214,29 @@ class FastHost {
     const std::uint64_t closed = driven_.point;
     AdmissionRules::Passed passed{};
     passed.at(index_of(kCompute)) = closed - std::min(closed, unpassed);
-    passed.at(index_of(kCopies)) = closed;
-    driven_.close(ticket, copy_.count() != 0 ? Roles{kCopies, kCompute} : Roles{kCompute}, passed);
+    driven_.close(ticket, {kCompute}, passed);
     queue_.push_back(&ticket);
   }
   void settle_oldest() {
     Ticket& ticket = *queue_.front();
     queue_.pop_front();
-    ticket.note_ran(kCopies, {.device_time = copy_});
     ticket.note_ran(kCompute, {.device_time = milliseconds(1)});
     driven_.settle(driven_.point - queue_.size());
   }
 
   Driven driven_;
-  const milliseconds copy_;
   const bool for_memory_;  ///< it waits for memory, and not for the target
   std::deque<Ticket*> queue_;
 };
 
-TEST(AdmissionRules, QueueThatHidesTheCopiesOfItsKindIsNotUnused) {
-  EXPECT_LT(FastHost().target_of(4, 4), milliseconds(1));
-  EXPECT_LT(FastHost({}, true).target_of(4, 4), milliseconds(1)) << "held back by memory alone";
-  EXPECT_GE(FastHost(milliseconds(4)).target_of(4, 4), milliseconds(3));
+TEST(AdmissionRules, TheTargetFallsWhereTheHostOrTheMemoryKeepsTheQueueFull) {
+  EXPECT_LT(FastHost().target_after(2000, 8), milliseconds(1));
+  EXPECT_LT(FastHost(true).target_after(2000, 8), milliseconds(1)) << "held back by memory alone";
 }
 
 TEST(AdmissionRules, WhatTheDeviceHasRunIsNoQueueAlsoBeforeItIsSettled) {
-  EXPECT_GE(FastHost(milliseconds(9)).target_of(8, 8), milliseconds(6));
-  EXPECT_LE(FastHost(milliseconds(9)).target_of(8, 1), milliseconds(2));
+  EXPECT_GE(FastHost().target_after(RunAheadLimit::kFirstWindow, 8), milliseconds(4));
+  EXPECT_LE(FastHost().target_after(RunAheadLimit::kFirstWindow, 1), milliseconds(1));
 }
 
 }  // namespace

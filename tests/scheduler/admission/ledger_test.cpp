@@ -358,7 +358,7 @@ TEST_F(LedgerTest, ABatchWhosePointIsPassedWhenItIsClosedIsSettledWithTheNextLoo
   EXPECT_EQ(ledger.settle({9}), 1U);
 }
 
-TEST_F(LedgerTest, OfManyKindsThoseThatSettledLastTellWhatANewOneHolds) {
+TEST_F(LedgerTest, WhatTheLargestKindHoldsIsExpectedOfANewOneAndFades) {
   run(mib(9), {.kind = "of long ago"});
   run(mib(5));
   for (std::size_t i = 0; i < Ledger::kKnownKinds; ++i) {
@@ -389,7 +389,6 @@ TEST_F(LedgerTest, KindsThatNobodyUsesAreForgottenAndNoOthers) {
   for (std::uint64_t i = 0; i < kRemembered; ++i) run(mib(4));
   for (std::uint64_t i = 0; i < 3 * kRemembered; ++i) (void)kind("asked for " + std::to_string(i));
   EXPECT_LE(ledger.kinds(), 2 * kRemembered);
-  EXPECT_EQ(kind("kind " + std::to_string(kNames)).footprint, mib(1)) << "one of the last settled";
   close(is_open, ++sequence);
   EXPECT_EQ(ledger.settle({sequence}), 1U);
 }
@@ -403,46 +402,15 @@ TEST_F(LedgerTest, OnlyWhatOpenBatchesAllocatedIsNotLive) {
   EXPECT_EQ(ledger.allocated(), Bytes{}) << "what it did not free is live now";
 }
 
-TEST_F(LedgerTest, AnOpenBatchIsForgottenWhenManyOthersWereClosedSinceItAllocatedAndForLong) {
-  constexpr std::chrono::seconds kPatience{10};
-  std::chrono::steady_clock::time_point now;
-  const auto take_forgotten = [&] { return ledger.take_forgotten(now, kPatience); };
+TEST_F(LedgerTest, NothingIsKeptForABatchThatHasLapsedUntilItAllocatesAgain) {
   Ticket& ticket = open(mib(1));
-  const auto close_some = [&](std::uint64_t count) {
-    for (std::uint64_t i = 0; i < count; ++i) run({});
-  };
-  close_some(Ledger::kManyBatches - 1);
-  now += kPatience;
-  EXPECT_EQ(take_forgotten(), nullptr) << "few others were closed";
-  close_some(1);
-  EXPECT_EQ(take_forgotten(), nullptr) << "found idle just now";
-  now += kPatience;
   ledger.note_allocated(ref(ticket), kib(1));
-  close_some(Ledger::kManyBatches);
-  EXPECT_EQ(take_forgotten(), nullptr) << "it is slow, but it works";
-  now += kPatience - std::chrono::nanoseconds(1);
-  EXPECT_EQ(take_forgotten(), nullptr) << "not for long";
-  now += std::chrono::nanoseconds(1);
   EXPECT_EQ(ledger.unspent(), mib(1) - kib(1));
-  EXPECT_EQ(take_forgotten(), &ticket);
-  EXPECT_EQ(take_forgotten(), nullptr) << "told once";
-  EXPECT_EQ(ledger.unspent(), Bytes{}) << "nothing is kept for it";
+  ledger.lapse(ticket);
+  EXPECT_EQ(ledger.unspent(), Bytes{});
   EXPECT_EQ(ledger.charged(), kib(1));
   ledger.note_allocated(ref(ticket), kib(1));
-  EXPECT_EQ(ledger.unspent(), mib(1) - kib(2)) << "until it allocates again";
-}
-
-TEST_F(LedgerTest, AnOpenBatchIsKeptWhileFewOthersWereClosedSinceItAllocated) {
-  constexpr std::chrono::seconds kPatience{10};
-  std::chrono::steady_clock::time_point now;
-  Ticket& ticket = open(mib(1));
-  for (std::uint64_t i = 0; i < Ledger::kManyBatches; ++i) run({});
-  ledger.note_allocated(ref(ticket), kib(1));
-  run({});
-  for (int look = 0; look < 3; ++look) {
-    EXPECT_EQ(ledger.take_forgotten(now, kPatience), nullptr) << "it is slow, but so are they";
-    now += kPatience;
-  }
+  EXPECT_EQ(ledger.unspent(), mib(1) - kib(2));
 }
 
 TEST_F(LedgerTest, AWaiterAwaitsTheOldestAndInALongQueueTheOneAQuarterIn) {

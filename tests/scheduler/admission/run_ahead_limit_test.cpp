@@ -17,9 +17,10 @@ using Time = RunAheadLimit::Duration;
 constexpr int kPart = RunAheadLimit::kLostPart;
 constexpr Time kBatch = std::chrono::microseconds(kPart);  ///< what each takes on the device
 constexpr Time kMayLose = kBatch / kPart;
-constexpr auto kWindow = static_cast<int>(RunAheadLimit::kWindowBatches);
-/// The limit after the first window: of 64 batches one runs, and one asks.
-constexpr Time kFirst = 62 * kBatch;
+constexpr auto kWindow = static_cast<int>(RunAheadLimit::kWindow);
+constexpr auto kFirstWindow = static_cast<int>(RunAheadLimit::kFirstWindow);
+/// The limit after the first window: of 96 batches one runs, and one asks.
+constexpr Time kFirst = 94 * kBatch;
 
 Time time_of(const RunAheadLimit& limit) { return limit.target().limit.time.value(); }
 RunAheadTarget adapted(Time time, bool half_of_room) {
@@ -33,8 +34,8 @@ void settle(RunAheadLimit& limit, int batches) {
 /// Ends windows of batches that are each closed behind `queued`, and lose nothing.
 void end_windows(RunAheadLimit& limit, int windows, Time queued, bool held_back = true) {
   for (int i = 0; i < windows * kWindow; ++i) {
-    if (held_back) limit.note_held_back();
-    limit.note_closed(queued, {});
+    if (held_back) limit.note_held_back(queued);
+    limit.note_closed(queued);
     settle(limit, 1);
   }
 }
@@ -44,18 +45,18 @@ void lose(RunAheadLimit& limit, Time lost) { limit.note_settled(kBatch, lost + k
 /// A limit after its first window, in which all was lost that may be.
 RunAheadLimit begun() {
   RunAheadLimit limit;
-  for (int i = 0; i < kWindow; ++i) lose(limit, {});
+  for (int i = 0; i < kFirstWindow; ++i) lose(limit, {});
   EXPECT_EQ(time_of(limit), kFirst);
   return limit;
 }
 
-TEST(RunAheadLimit, BeginsWith64BatchesAndHalfOfTheRoomAndAQuarterOfASecond) {
+TEST(RunAheadLimit, BeginsWith96BatchesAndHalfOfTheRoomAndAQuarterOfASecond) {
   RunAheadLimit limit;
   RunAheadTarget first = adapted(RunAheadLimit::kFirstTime, true);
   first.most = RunAheadLimit::kUnknownBatches;
   EXPECT_EQ(limit.target(), first) << "the time of no batch is known";
   first.most = RunAheadLimit::kFirstBatches;
-  for (int i = 1; i < kWindow; ++i) {
+  for (int i = 1; i < kFirstWindow; ++i) {
     settle(limit, 1);
     ASSERT_EQ(limit.target(), first);
   }
@@ -63,7 +64,7 @@ TEST(RunAheadLimit, BeginsWith64BatchesAndHalfOfTheRoomAndAQuarterOfASecond) {
   settle(limit, 1);
   EXPECT_EQ(limit.target(), adapted(kFirst, true));
   RunAheadLimit slow;
-  for (int i = 0; i < kWindow; ++i) slow.note_settled(RunAheadLimit::kFirstTime / 10, {});
+  for (int i = 0; i < kFirstWindow; ++i) slow.note_settled(RunAheadLimit::kFirstTime / 10, {});
   EXPECT_EQ(slow.target(), adapted(RunAheadLimit::kFirstTime, true));
 }
 
@@ -85,9 +86,9 @@ TEST(RunAheadLimit, GrowsAtOnceByFourTimesWhatWasLostAtMostToTwiceItself) {
   lose(limit, 3 * kBatch);
   EXPECT_EQ(time_of(limit), kFirst + 12 * kBatch);
   lose(limit, 40 * kBatch);
-  EXPECT_EQ(time_of(limit), 2 * 74 * kBatch);
-  limit.note_settled(kBatch, 200 * kBatch);
-  EXPECT_EQ(time_of(limit), (148 + 200) * kBatch) << "it covers what was lost in any case";
+  EXPECT_EQ(time_of(limit), 2 * 106 * kBatch);
+  limit.note_settled(kBatch, 300 * kBatch);
+  EXPECT_EQ(time_of(limit), (212 + 300) * kBatch) << "it covers what was lost in any case";
   EXPECT_EQ(limit.statistics({}).most, time_of(limit));
 }
 
@@ -119,35 +120,53 @@ TEST(RunAheadLimit, UnusedAllowanceAddsUpToTheTimeOfFourBatches) {
   EXPECT_EQ(time_of(limit), kFirst + 4 * 5 * kBatch);
 }
 
-TEST(RunAheadLimit, FallsToTheLongestQueueOfAWindowLessHalfOfTheShortest) {
+TEST(RunAheadLimit, FallsToTheLongestQueueOfAWindowAndByHalfOfTheSlack) {
   RunAheadLimit limit = begun();
-  limit.note_closed(30 * kBatch, {});
-  limit.note_closed(12 * kBatch, {});
-  end_windows(limit, 1, 20 * kBatch);
-  EXPECT_EQ(time_of(limit), (30 - 6) * kBatch);
-  end_windows(limit, 1, 20 * kBatch);
-  EXPECT_EQ(time_of(limit), (20 - 10) * kBatch) << "each window anew";
+  end_windows(limit, 1, 30 * kBatch);
+  EXPECT_EQ(time_of(limit), 15 * kBatch);
+  end_windows(limit, 1, 12 * kBatch);
+  EXPECT_EQ(time_of(limit), 6 * kBatch) << "each window anew";
   end_windows(limit, 1, 40 * kBatch);
-  EXPECT_EQ(time_of(limit), 5 * kBatch) << "half of itself";
+  EXPECT_EQ(time_of(limit), 3 * kBatch) << "half of itself";
   EXPECT_EQ(limit.statistics({}).most, kFirst);
 }
 
-TEST(RunAheadLimit, TheQueueHidesTheCopiesOfTheNextBatch) {
+TEST(RunAheadLimit, KeepsTwiceTheDeepestDrainWhichFades) {
   RunAheadLimit limit = begun();
-  EXPECT_EQ(limit.target(kBatch), adapted(kFirst + kBatch, true));
-  limit.note_closed(70 * kBatch, 60 * kBatch);
-  end_windows(limit, 1, 70 * kBatch);
-  EXPECT_EQ(time_of(limit), kFirst - 5 * kBatch);
-  limit.note_closed(70 * kBatch, 80 * kBatch);  // and no queue is left unused
-  end_windows(limit, 1, 70 * kBatch);
-  EXPECT_EQ(time_of(limit), kFirst - 5 * kBatch);
+  limit.note_closed(30 * kBatch);
+  limit.note_closed(18 * kBatch);
+  limit.note_closed(22 * kBatch);
+  end_windows(limit, 1, 90 * kBatch);
+  const Time kept = 2 * (12 * kBatch - 12 * kBatch / RunAheadLimit::kFadePart);
+  EXPECT_EQ(time_of(limit), 90 * kBatch - (90 * kBatch - kept) / 2);
+  end_windows(limit, 100, 90 * kBatch);
+  EXPECT_LT(time_of(limit), kBatch);
+}
+
+TEST(RunAheadLimit, AQueueThatFellBecauseNobodyWasAdmittedIsNoDrain) {
+  RunAheadLimit limit = begun();
+  limit.note_closed(90 * kBatch);
+  limit.note_held_back(70 * kBatch);  // until then
+  limit.note_closed(70 * kBatch);
+  limit.note_drained();  // the frontend has waited for the device
+  limit.note_closed({});
+  end_windows(limit, 1, 90 * kBatch);
+  EXPECT_EQ(time_of(limit), 45 * kBatch);
+  lose(limit, kBatch);
+  limit.note_closed(kBatch);  // it has to fill again
+  end_windows(limit, 12, time_of(limit));
+  EXPECT_LT(time_of(limit), kBatch);
+}
+
+TEST(RunAheadLimit, TheTargetHidesTheCopiesOfTheNextBatch) {
+  EXPECT_EQ(begun().target(kBatch), adapted(kFirst + kBatch, true));
 }
 
 TEST(RunAheadLimit, DoesNotFallWhileNobodyIsHeldBack) {
   RunAheadLimit limit = begun();
   end_windows(limit, 20, 5 * kBatch, false);
   EXPECT_EQ(time_of(limit), kFirst);
-  limit.note_held_back();
+  limit.note_held_back(5 * kBatch);
   end_windows(limit, 1, 5 * kBatch, false);
   EXPECT_LT(time_of(limit), 5 * kBatch) << "once in a window is enough";
 }
@@ -175,10 +194,10 @@ TEST(RunAheadLimit, EqualBatchesOfAFastHostAreTwoInFlightWithin1000) {
     };
     for (; decide(state(), limit.target()) == Decision::kAdmit; ++in_flight) {
       ASSERT_LT(in_flight, 100U);
-      limit.note_closed(state().queued, {});
+      limit.note_closed(state().queued);
     }
     most = std::max(most, in_flight--);
-    limit.note_held_back();
+    limit.note_held_back(state().queued);
     limit.note_settled(kBatch, {});
   }
   EXPECT_EQ(most, 2U);
@@ -193,9 +212,9 @@ TEST(Invariant8, AHostThatIsNeverHeldBackNeverMovesTheTarget) {
     BatchRun batch{};
     batch.at(0) = {.device_time = kBatch, .gap = gap, .starved = gap, .begun = ended + gap};
     batch.at(0).ended = ended = batch.at(0).begun + kBatch;
-    limit.note_closed({}, {});
+    limit.note_closed({});
     limit.note_settled(kBatch, run.note_settled(batch, run.note_held_back({})));
-    if (i < kWindow) continue;
+    if (i < kFirstWindow) continue;
     ASSERT_EQ(limit.target(), adapted(kFirst, true)) << "the time of the first batches";
   }
   EXPECT_EQ(limit.statistics(run.lost()).most, kFirst);
@@ -216,8 +235,9 @@ TEST(RunAheadLimit, WhatIsLostBeyondWhatMayBeIsNeverMoreThanTheTarget) {
       const Time newly(random() % 256 == 0 ? random() % 4'000'000 : 0);
       time += device_time;
       lost += newly;
-      if (random() % 2 == 0) limit.note_held_back();
-      limit.note_closed(Time(random() % 8'000'000), {});
+      const Time queued(random() % 8'000'000);
+      if (random() % 2 == 0) limit.note_held_back(queued);
+      limit.note_closed(queued);
       limit.note_settled(device_time, newly);
       ASSERT_LE(lost, time_of(limit) + time / kPart);
     }
