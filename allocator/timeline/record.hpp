@@ -28,7 +28,7 @@ enum class TimelineKind : std::uint8_t {
   kPoolEnd,   ///< destroyed
 
   // Waits of a thread. Slices.
-  kPoolWait,    ///< an allocation waits for the device: bytes (block), stream, name
+  kPoolWait,    ///< an allocation waits for memory: bytes (block), stream, name
   kMemoryWait,  ///< an allocation waits for other open batches: bytes (block), name
   kStall,       ///< for admission: name (kind), site; TimelineStall
   kBarrier,     ///< for the device, at the program's request: name (call), site

@@ -142,7 +142,8 @@ int run(const Flags& flags) {
   if (flags.cases != "all") {
     std::erase_if(chosen, [&](const Case* of) { return of->name != flags.cases; });
   }
-  if (chosen.empty()) refuse("--case", flags.cases, "all or a name of --list");
+  if (chosen.empty())
+    refuse("--case", flags.cases, "all or a name of --list; pipelines only with --real");
   const Comparison comparison(simulate::whole("--batches", flags.batches, 3, 1'000'000),
                               simulate::whole("--seeds", flags.seeds, 1, 1000),
                               simulate::whole("--first", flags.first, 2, 1'000'000), flags.real);

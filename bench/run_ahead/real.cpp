@@ -22,11 +22,11 @@ void sleep(Time time) {
 struct Place {
   explicit Place(const RunAhead& run_ahead)
       : scheduler(device, pool,
-                  {.budget = gib(3),
+                  {.budget = gib(24),
                    .policy = run_ahead.batches ? Policy::kThrottled : Policy::kUnbounded,
                    .run_ahead = run_ahead}) {}
 
-  Device device = open_device("cpu", {.memory = gib(4)});
+  Device device = open_device("cpu", {.memory = gib(32)});
   Pool pool{device.memory(), {}};
   Scheduler scheduler;
 };
@@ -51,7 +51,7 @@ class RealCase {
     }
     first_.scheduler.wait_all();
     if (second_) second_->scheduler.wait_all();
-    const Bytes held = first_.pool.statistics().held.peak;
+    const Bytes held = take_peak();
     return {.duration = Clock::now() - start,
             .work = Time(work_.load()),
             .held = held,
@@ -60,6 +60,16 @@ class RealCase {
   }
 
  private:
+  /// Returns the most held since the last call, the sum over the devices.
+  Bytes take_peak() {
+    Bytes peak;
+    for (Place* place : {&first_, second_ ? &*second_ : nullptr}) {
+      if (place == nullptr) continue;
+      peak += place->pool.statistics().held.peak;
+      place->pool.reset_peaks();
+    }
+    return peak;
+  }
   void produce(const std::vector<CaseBatch>& batches) {
     Tensor state = first_.scheduler.empty({16}, "state");
     const auto add = [](Stream&, Inputs, Outputs out) { out[0][0] += 1; };
@@ -70,8 +80,7 @@ class RealCase {
       work_ += work_of(batch).count();
       sleep(batch.load);
       if (3 * number >= 2 * all_ && !is_late_.exchange(true)) {
-        first_peak_ = first_.pool.statistics().held.peak;
-        first_.pool.reset_peaks();
+        first_peak_ = take_peak();
       }
       if (batch.new_thread) {
         std::jthread([&] { step(batch, state); }).join();

@@ -121,6 +121,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     }
     const bool for_room = decision == Decision::kWaitHard || decision == Decision::kWaitOpen;
     if (for_room && memory_.raise_budget_to(place.needs)) continue;
+    if (for_room && let_forgotten_lapse()) continue;
     if (!wait) wait.emplace(Wait{.cause = *stall_of(decision), .start = decided});
     place.stalled = true;
     const auto before = std::chrono::steady_clock::now();
@@ -400,6 +401,21 @@ void Admission::note_synchronized() {
   settle();  // what was lost before still counts
   const Lock lock(mutex_);
   rules_.note_synchronized();
+}
+
+bool Admission::let_forgotten_lapse() {
+  std::string text;
+  {
+    const Lock lock(mutex_);
+    const Ticket* ticket = rules_.ledger().take_forgotten(std::chrono::steady_clock::now(), grace_);
+    if (ticket == nullptr) return false;
+    text = "batch " + describe(*ticket) + ", is still open but has allocated nothing while " +
+           std::to_string(Ledger::kManyBatches) +
+           " others were closed, and for the longest allowed wait. It blocks other batches, so " +
+           format_bytes(ticket->estimate) + " are no longer reserved for it. Is it ever closed?";
+  }
+  log(LogLevel::kWarn, text);
+  return true;
 }
 
 void Admission::warn_if_no_room(const AdmissionState& state, std::string_view kind) {

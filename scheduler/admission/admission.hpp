@@ -182,6 +182,9 @@ class Admission final : public BudgetUser, private TimelineSource {
   /// Settles every batch whose points are passed.
   void settle(const Points& passed) WEIR_REQUIRES(mutex_);
   void record_missing();
+  /// Warns of a batch that was perhaps never closed, and stops reserving memory for it. Returns
+  /// false if there is none.
+  [[nodiscard]] bool let_forgotten_lapse();
   /// Stops reserving memory for open batches that outlasted a whole grace, until they allocate
   /// again, so that the next waiter need not wait for them too. Returns a description of them.
   [[nodiscard]] std::string let_promises_lapse() WEIR_REQUIRES(mutex_);

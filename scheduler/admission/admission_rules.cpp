@@ -69,7 +69,7 @@ AdmissionState AdmissionRules::state_of(const Applicant& batch, bool cancelled,
 
 std::optional<Point> AdmissionRules::point_to_await(const Applicant& batch,
                                                     Decision decision) const noexcept {
-  const Ledger::Queue queue = ledger_.queued(*batch.kind);
+  const StreamQueue queue = ledger_.queued(*batch.kind);
   if (decision == Decision::kWaitSoft && queue.time.count() != 0) {
     if (const auto point = ledger_.point_to_await(queue.role)) return point;
   }
@@ -81,7 +81,7 @@ Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& 
   const Bytes promised = is_guess(batch) ? all_not_live(pressure) : estimate;
   Ticket& ticket = ledger_.open(*batch.kind, promised, where, number);
   ticket.waited_for_memory = batch.waited_for_room;
-  if (batch.held_back.count() != 0) limit_.note_held_back(ledger_.queued(*batch.kind).time);
+  if (batch.held_back.count() != 0) limit_.note_held_back(ledger_.queued(*batch.kind));
   ticket.credit = free_run_.note_held_back(batch.held_back);
   line_.serve(batch);
   return ticket;
@@ -100,9 +100,9 @@ Ticket& AdmissionRules::open_unheld(std::string_view kind, CallSite where, std::
 void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points,
                            bool learn, const Passed& passed) {
   ledger_.note_passed(passed);
-  const std::chrono::nanoseconds queued = ledger_.queued(*ticket.kind).time;
-  if (ticket.waited_for_memory) limit_.note_held_back(queued);
-  limit_.note_closed(queued);
+  const StreamQueue queue = ledger_.queued(*ticket.kind);
+  if (ticket.waited_for_memory || first() != nullptr) limit_.note_held_back(queue);
+  limit_.note_closed(queue);
   ledger_.close(ticket, points, learn);
 }
 

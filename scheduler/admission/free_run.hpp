@@ -20,10 +20,20 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 
 #include "scheduler/device/stream.hpp"
 
 namespace weir {
+
+/// Device time of each stream.
+using StreamTimes = std::array<std::chrono::nanoseconds, kStreamRoles>;
+
+/// Device time that is expected behind the running work of a stream.
+struct StreamQueue {
+  std::size_t role = 0;
+  std::chrono::nanoseconds time{};
+};
 
 /// What one batch did on one stream, on the steady clock.
 struct StreamRun {

@@ -84,7 +84,7 @@ std::optional<Bytes> Ledger::expected(const BatchKind& kind,
                                       std::optional<Bytes> hint) const noexcept {
   if (kind.footprint) return kind.footprint;
   if (hint) return hint;
-  return largest_.count != 0 ? std::optional(largest_) : std::nullopt;
+  return most_given_back_.count != 0 ? std::optional(most_given_back_) : std::nullopt;
 }
 
 Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint32_t number) {
@@ -108,6 +108,8 @@ Ticket& Ledger::open(BatchKind& kind, Bytes estimate, CallSite where, std::uint3
   ticket.expected = expected_times(kind);
   ticket.estimate = estimate;
   ticket.net = ticket.peak = ticket.awaiting = {};
+  ticket.closed_before = closed_;
+  ticket.found_idle.reset();
   ticket.learn = true;
   ticket.lapsed = false;
   ticket.touched = {};
@@ -124,6 +126,8 @@ void Ledger::note_allocated(TicketRef ref, Bytes bytes) {
   if (!refers_to_open(ref)) return;
   ref.ticket->net += bytes;
   ref.ticket->peak = std::max(ref.ticket->peak, ref.ticket->net);
+  ref.ticket->closed_before = closed_;
+  ref.ticket->found_idle.reset();
   ref.ticket->lapsed = false;
 }
 
@@ -136,6 +140,10 @@ void Ledger::note_freed(TicketRef ref, Bytes bytes, bool awaiting) {
   // Not below zero: allocations of another thread after the batch closed were not counted.
   ref.ticket->net = minus_or_zero(ref.ticket->net, bytes);
   if (awaiting && ref.ticket->state == Ticket::State::kOpen) ref.ticket->awaiting += bytes;
+  // Of a batch that has settled, before its frontend has dropped all of it.
+  if (ref.ticket->kind != nullptr && ref.ticket->kind->last == ref.ticket) {
+    most_given_back_ = std::max(most_given_back_, given_back(*ref.ticket));
+  }
 }
 
 void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn) {
@@ -234,8 +242,7 @@ void Ledger::learn_times(const Ticket& ticket) noexcept {
 void Ledger::learn_from(Ticket& ticket) {
   BatchKind& kind = *ticket.kind;
   if (kind.last == nullptr) {
-    // What it keeps, such as weights, says nothing about other kinds.
-    largest_ = std::max(given_back(ticket), Bytes{largest_.count - largest_.count / kKnownKinds});
+    most_given_back_ -= Bytes{most_given_back_.count / kFadeKinds};
   } else {
     const Bytes largest = std::max(kind.given_back.value_or(Bytes{}), given_back(*kind.last));
     // A larger value counts at once and a smaller one slowly: too low an estimate costs more.
@@ -244,7 +251,7 @@ void Ledger::learn_from(Ticket& ticket) {
   }
   kind.last = &ticket;  // kept to see what it has given back when the next one settles
   kind.footprint = std::max(kind.given_back.value_or(Bytes{}), ticket.peak);
-  if (kind.given_back) largest_ = std::max(largest_, *kind.footprint);
+  most_given_back_ = std::max(most_given_back_, given_back(ticket));
 }
 
 bool Ledger::is_open(TicketRef ref) const noexcept { return refers_to_open(ref); }
@@ -285,13 +292,25 @@ bool Ledger::keeps_for_open() const noexcept {
   return !std::ranges::all_of(open_, &Ticket::lapsed);
 }
 
+const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,
+                                     std::chrono::nanoseconds patience) noexcept {
+  const auto forgotten = std::ranges::find_if(open_, [&](Ticket* ticket) {
+    if (ticket->lapsed || closed_ - ticket->closed_before < kManyBatches) return false;
+    if (!ticket->found_idle) ticket->found_idle = now;
+    return now - *ticket->found_idle >= patience;
+  });
+  if (forgotten == open_.end()) return nullptr;
+  lapse(**forgotten);
+  return *forgotten;
+}
+
 void Ledger::lapse(Ticket& ticket) noexcept {
   ticket.lapsed = true;
   for (std::size_t role = 0; role < kStreamRoles; ++role) dequeue(ticket, role);
 }
 
-Ledger::Queue Ledger::queued(const BatchKind& kind) const noexcept {
-  Queue fullest;
+StreamQueue Ledger::queued(const BatchKind& kind) const noexcept {
+  StreamQueue fullest;
   const StreamTimes& uses = expected_times(kind);
   for (std::size_t role = 0; role < kStreamRoles; ++role) {
     if (uses.at(role).count() == 0 || queued_.at(role) <= fullest.time) continue;

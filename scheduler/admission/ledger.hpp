@@ -30,9 +30,6 @@ namespace weir {
 struct Ticket;
 class TimelineSink;
 
-/// Device time of each stream.
-using StreamTimes = std::array<std::chrono::nanoseconds, kStreamRoles>;
-
 /// What is known of the batches of one kind.
 ///
 /// The footprint is the most that the next batch is expected to hold at one time:
@@ -75,12 +72,15 @@ struct Ticket {
   std::stop_token stop{};    ///< BatchOptions::stop, while it is open
   StreamTimes expected{};    ///< the part of Ledger::queued that is its own
   Bytes estimate{};
-  Bytes net{};               ///< allocated by the batch and not freed since, by any thread
-  Bytes peak{};              ///< largest net while it was open
-  Bytes awaiting{};          ///< freed while it was open, with the device not done
-  std::uint64_t closed = 0;  ///< its place in the closing order
-  bool learn = true;         ///< false for an abandoned batch: it teaches nothing about its kind
-  bool lapsed = false;       ///< nothing is reserved for it until it allocates again
+  Bytes net{};                      ///< allocated by the batch and not freed since, by any thread
+  Bytes peak{};                     ///< largest net while it was open
+  Bytes awaiting{};                 ///< freed while it was open, with the device not done
+  std::uint64_t closed = 0;         ///< its place in the closing order
+  std::uint64_t closed_before = 0;  ///< batches closed when it was opened or last allocated
+  /// When it was first found idle since then; see Ledger::take_forgotten.
+  std::optional<std::chrono::steady_clock::time_point> found_idle{};
+  bool learn = true;    ///< false for an abandoned batch: it teaches nothing about its kind
+  bool lapsed = false;  ///< nothing is reserved for it until it allocates again
   /// Serial of the batch that accepts operations; 0: none. Used by the scheduler.
   std::atomic<std::uint64_t> accepts{0};
   int enqueuing = 0;  ///< its closures that run now; guarded by the scheduler's order lock
@@ -148,8 +148,9 @@ class Ledger {
   [[nodiscard]] std::size_t kinds() const noexcept { return kinds_.size(); }
 
   /// Returns what a batch of this kind is expected to hold: the kind's footprint, else the hint,
-  /// else the largest that is known, which fades as new kinds settle, else nothing.
-  static constexpr std::uint64_t kKnownKinds = 64;
+  /// else the most that a batch of any kind was seen to give back, which fades as new kinds settle,
+  /// else nothing.
+  static constexpr std::uint64_t kFadeKinds = 64;
   [[nodiscard]] std::optional<Bytes> expected(const BatchKind& kind,
                                               std::optional<Bytes> hint) const noexcept;
 
@@ -207,18 +208,21 @@ class Ledger {
   [[nodiscard]] std::vector<SettledUnheard> take_settled_unheard();
   [[nodiscard]] Bytes allocated()
       const noexcept;  ///< by open batches and not freed: not live memory
+  /// Returns the oldest open batch that was perhaps never closed, or null, and drops its
+  /// reservation. Such a batch has allocated nothing while kManyBatches others were closed, nor for
+  /// `patience` after an earlier call found that. The number alone is not enough: while one thread
+  /// reads input or has no core, another can close hundreds of batches.
+  static constexpr std::uint64_t kManyBatches = 16;
+  [[nodiscard]] const Ticket* take_forgotten(std::chrono::steady_clock::time_point now,
+                                             std::chrono::nanoseconds patience) noexcept;
+
   /// Returns how long a batch of this kind is expected to run on each stream: the kind's average,
   /// before its first batch has settled that of all batches.
   [[nodiscard]] const StreamTimes& expected_times(const BatchKind& kind) const noexcept {
     return kind.footprint ? kind.device_time : mean_times_;
   }
-  /// The stream, of those that a batch of the kind uses, on which most device time is expected
-  /// behind the running work.
-  struct Queue {
-    std::size_t role = 0;
-    std::chrono::nanoseconds time{};
-  };
-  [[nodiscard]] Queue queued(const BatchKind& kind) const noexcept;
+  /// Returns the longest queue of the streams that a batch of the kind uses.
+  [[nodiscard]] StreamQueue queued(const BatchKind& kind) const noexcept;
   [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
   /// Returns the point a held-back frontend waits for: not passed, on this stream if it is told,
   /// and of the batch a quarter into the queue. With fewer than four submitted that is the oldest.
@@ -245,7 +249,7 @@ class Ledger {
 
   std::map<std::string, std::unique_ptr<BatchKind>, std::less<>> kinds_;
   BatchKind* last_kind_ = nullptr;  ///< that `kind` has returned: as a rule the next one, too
-  Bytes largest_;                   ///< footprint, fading with each new kind
+  Bytes most_given_back_;           ///< by a batch, fading with each new kind
   std::vector<std::unique_ptr<Ticket>> tickets_;  ///< owns the tickets; they are reused
   std::vector<Ticket*> free_;
   std::vector<Ticket*> open_;

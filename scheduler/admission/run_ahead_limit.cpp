@@ -37,7 +37,8 @@ void RunAheadLimit::fall() noexcept {
   drain_ -= drain_ / kFadePart;
   if (!window_.held_back || may_lose_.count() < 0) return;
   limit_ = std::min(limit_, window_.most);
-  limit_ -= std::max(limit_ - drain_ * kDrains, Duration{}) / kFallPart;
+  const Duration kept = std::max(drain_ * kDrains - may_lose_, Duration{});
+  limit_ -= std::max(limit_ - kept, Duration{}) / kFallPart;
 }
 
 }  // namespace weir

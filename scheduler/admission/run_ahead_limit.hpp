@@ -12,11 +12,12 @@
 // - Of each 512 ns that the device runs, 1 ns may be lost before it grows: a longer queue holds
 //   memory all the time, which a rare hiccup is not worth. More than that is owed, and until it is
 //   made up for, the limit does not fall. Unused, it adds up to the time of four average batches.
-// - The *drain* is how far the queue falls while nobody is held back: what the host delivered too
-//   late. The limit keeps twice the deepest drain, which fades by an eighth in each window of 96
-//   batches (144 the first). If a batch was held back in a window, the limit falls to the window's
-//   longest queue, and by half of what it has above that. A host that is never held back fills
-//   no memory, so the limit stays for its next burst.
+// - The *drain* is how far a stream's queue falls while nobody is held back: what the host
+// delivered too
+//   late. The limit keeps twice the deepest drain, less what may be lost. The deepest fades by an
+//   eighth in each window of 96 batches (144 the first). If a batch was held back in a window, the
+//   limit falls to the window's longest queue, and by half of what it has above what it keeps. A
+//   host that is never held back fills no memory, so the limit stays for its next burst.
 //
 // A data structure only; the user holds the lock.
 
@@ -24,6 +25,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "scheduler/admission/free_run.hpp"
 #include "scheduler/admission/policy.hpp"
 
 namespace weir {
@@ -75,21 +77,22 @@ class RunAheadLimit {
     return {.target = time, .most = time, .caused_idle = lost};
   }
 
-  // `queued`: the device time behind the running work on the fullest of the batch's streams, with
-  // that of the batch itself.
+  // `queue`: of the fullest of the batch's streams, with the batch itself.
 
   /// Call when the target, or memory, has held a batch back until now.
-  void note_held_back(Duration queued) noexcept {
+  void note_held_back(const StreamQueue& queue) noexcept {
     window_.held_back = true;
-    full_ = queued;  // it fell because nobody was admitted
+    full_ = {};  // they fell because nobody was admitted
+    full_.at(queue.role) = queue.time;
   }
-  /// Call when the frontend itself has let the queue run empty.
+  /// Call when the frontend itself has let the queues run empty.
   void note_drained() noexcept { full_ = {}; }
   /// Call when a batch is closed.
-  void note_closed(Duration queued) noexcept {
-    full_ = std::max(full_, queued);
-    drain_ = std::max(drain_, full_ - queued);
-    window_.most = std::max(window_.most, queued);
+  void note_closed(const StreamQueue& queue) noexcept {
+    Duration& full = full_.at(queue.role);
+    full = std::max(full, queue.time);
+    drain_ = std::max(drain_, full - queue.time);
+    window_.most = std::max(window_.most, queue.time);
   }
   /// Call once for each settled batch, with its time on its busiest stream and what is newly lost.
   void note_settled(Duration device_time, Duration lost) noexcept;
@@ -113,7 +116,7 @@ class RunAheadLimit {
   Duration most_{};
   Duration average_{};   ///< device time of a batch, moving
   Duration may_lose_{};  ///< before it grows; below zero: owed
-  Duration full_{};      ///< the longest queue since a batch was last held back
+  StreamTimes full_{};   ///< the longest queues since they last fell for another reason
   Duration drain_{};     ///< the deepest, fading
   Window window_;
 };

@@ -90,8 +90,10 @@ refused --jitter "$scratch/bad"
 grep -q '^alternating ' <<<"$("$run_ahead" --list)" || wrong "weir-run-ahead --list names the cases"
 table=$("$run_ahead" --case steady --batches 20 --seeds 1)
 grep -q '^steady  *1\.000 ' <<<"$table" || wrong "weir-run-ahead: equal batches lose nothing: $table"
-table=$("$run_ahead" --case alternating-steady --batches 20 --seeds 1 --real)
-grep -q '^mean speed ' <<<"$table" || wrong "weir-run-ahead --real sums up: $table"
+for case in alternating-steady pipeline; do
+  table=$("$run_ahead" --case "$case" --batches 20 --seeds 1 --real)
+  grep -q '^mean speed ' <<<"$table" || wrong "weir-run-ahead --real sums up: $table"
+done
 for flags in "--case nobody" "--batches 2" "--seeds 0" "--first 1"; do
   # shellcheck disable=SC2086
   "$run_ahead" $flags 2>"$scratch/err" && wrong "weir-run-ahead takes $flags"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -232,6 +233,30 @@ class FastHost {
 TEST(AdmissionRules, TheTargetFallsWhereTheHostOrTheMemoryKeepsTheQueueFull) {
   EXPECT_LT(FastHost().target_after(2000, 8), milliseconds(1));
   EXPECT_LT(FastHost(true).target_after(2000, 8), milliseconds(1)) << "held back by memory alone";
+}
+
+TEST(AdmissionRules, AQueueThatFellWhileAnotherProducerWaitedIsNoDrain) {
+  for (const bool somebody_waits : {false, true}) {
+    Driven driven;
+    driven.learn("train", {kCompute}, {milliseconds(1)});
+    std::vector<Ticket*> open;
+    for (int i = 0; i < 9; ++i) open.push_back(&driven.admit("train", milliseconds(1)));
+    const std::uint64_t before = driven.point;
+    for (int i = 0; i < 8; ++i) driven.close(*open.at(i), {kCompute}, {});
+    AdmissionRules::Passed passed{};
+    passed.at(index_of(kCompute)) = before + 8;
+    std::optional<Asks> waiting;
+    if (somebody_waits) waiting.emplace(driven, "train");
+    driven.close(*open.back(), {kCompute}, passed);
+    waiting.reset();
+    driven.settle(driven.point);
+    for (std::uint64_t i = 9; i < RunAheadLimit::kFirstWindow; ++i) {
+      driven.learn("train", {kCompute}, {milliseconds(1)});
+    }
+    // The window's longest queue has eight batches.
+    const auto target = driven.rules.run_ahead().target;
+    EXPECT_EQ(target == milliseconds(4), somebody_waits) << target.count();
+  }
 }
 
 TEST(AdmissionRules, WhatTheDeviceHasRunIsNoQueueAlsoBeforeItIsSettled) {

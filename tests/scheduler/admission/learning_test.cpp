@@ -153,6 +153,13 @@ TEST(Leaks, ABatchThatIsNeverClosedCostsOneGraceAndIsNamedWithItsCallSite) {
   leaked.close();
 }
 
+void close_many_small(Rig& rig, WithoutWaiting& batches) {
+  for (std::uint64_t i = 0; i < Ledger::kManyBatches; ++i) {
+    const Batch batch = batches.begin("small", kib(4));
+    rig->submit("work", {}, nothing());
+  }
+}
+
 TEST(Leaks, AnOpenBatchKeepsItsPromiseForTheGraceHoweverManyOthersAreClosed) {
   // Its thread may read its input, or have no core to run on.
   const LogCapture log;
@@ -161,13 +168,26 @@ TEST(Leaks, AnOpenBatchKeepsItsPromiseForTheGraceHoweverManyOthersAreClosed) {
   Batch slow = leak_batch(rig, where);
   rig.hold(StreamRole::kCompute);
   WithoutWaiting batches(rig);
-  for (int i = 0; i < 16; ++i) {
-    const Batch batch = batches.begin("small", kib(4));
-    rig->submit("work", {}, nothing());
-  }
+  close_many_small(rig, batches);
   EXPECT_THROW((void)batches.begin("large", kib(512)), Cancelled);
-  EXPECT_THAT(log.containing("open batches"), SizeIs(0));
+  EXPECT_THAT(log.containing("still open"), SizeIs(0));
   slow.close();
+}
+
+TEST(Leaks, ABatchThatIsNeverClosedIsNamedAlsoWhereTheDeviceIsNeverIdle) {
+  const LogCapture log;
+  Rig rig({.budget = mib(1), .run_ahead = {.batches = std::nullopt}, .grace = {}});
+  std::string where;
+  Batch leaked = leak_batch(rig, where);
+  rig.hold(StreamRole::kCompute);
+  WithoutWaiting batches(rig);
+  close_many_small(rig, batches);
+  EXPECT_THAT(log.containing("still open"), SizeIs(0)) << "it holds nobody back";
+  const Batch batch = batches.begin("large", kib(512));
+  const auto warnings = log.containing("still open");
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_THAT(warnings.front(), AllOf(HasSubstr("'lost'"), HasSubstr(where)));
+  leaked.close();
 }
 
 TEST(CausedIdle, IsNotCountedOnceTheFrontendHasWaitedForTheDeviceItself) {

@@ -361,12 +361,25 @@ TEST_F(LedgerTest, ABatchWhosePointIsPassedWhenItIsClosedIsSettledWithTheNextLoo
 TEST_F(LedgerTest, WhatTheLargestKindHoldsIsExpectedOfANewOneAndFades) {
   run(mib(9), {.kind = "of long ago"});
   run(mib(5));
-  for (std::size_t i = 0; i < Ledger::kKnownKinds; ++i) {
+  for (std::size_t i = 0; i < Ledger::kFadeKinds; ++i) {
     run(mib(1), {.kind = "eval " + std::to_string(i)});
     run(mib(5));
   }
   EXPECT_EQ(ledger.expected(kind("new"), std::nullopt), mib(5));
   EXPECT_EQ(ledger.expected(kind("of long ago"), std::nullopt), mib(9)) << "it is known";
+}
+
+TEST_F(LedgerTest, WhatABatchKeepsIsNotExpectedOfANewKindUntilItIsFreed) {
+  Ticket& ticket = open({}, "train");
+  ledger.note_allocated(ref(ticket), mib(5));
+  ledger.note_freed(ref(ticket), mib(1), false);
+  close(ticket, ++sequence);
+  EXPECT_EQ(ledger.settle({sequence}), 1U);
+  EXPECT_EQ(ledger.expected(kind("new"), std::nullopt), mib(1)) << "the rest may be weights";
+  ledger.note_freed(ref(ticket), mib(2), false);
+  EXPECT_EQ(ledger.expected(kind("new"), std::nullopt), mib(3)) << "dropped after the settle";
+  run(mib(2), {.kind = "train"});
+  EXPECT_EQ(ledger.expected(kind("new"), std::nullopt), mib(3));
 }
 
 TEST_F(LedgerTest, KindsThatNobodyUsesAreForgottenAndNoOthers) {
@@ -402,15 +415,46 @@ TEST_F(LedgerTest, OnlyWhatOpenBatchesAllocatedIsNotLive) {
   EXPECT_EQ(ledger.allocated(), Bytes{}) << "what it did not free is live now";
 }
 
-TEST_F(LedgerTest, NothingIsKeptForABatchThatHasLapsedUntilItAllocatesAgain) {
+TEST_F(LedgerTest, AnOpenBatchIsForgottenWhenManyOthersWereClosedSinceItAllocatedAndForLong) {
+  constexpr std::chrono::seconds kPatience{10};
+  std::chrono::steady_clock::time_point now;
+  const auto take_forgotten = [&] { return ledger.take_forgotten(now, kPatience); };
   Ticket& ticket = open(mib(1));
+  const auto close_some = [&](std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) run({});
+  };
+  close_some(Ledger::kManyBatches - 1);
+  now += kPatience;
+  EXPECT_EQ(take_forgotten(), nullptr) << "few others were closed";
+  close_some(1);
+  EXPECT_EQ(take_forgotten(), nullptr) << "found idle just now";
+  now += kPatience;
   ledger.note_allocated(ref(ticket), kib(1));
+  close_some(Ledger::kManyBatches);
+  EXPECT_EQ(take_forgotten(), nullptr) << "it is slow, but it works";
+  now += kPatience - std::chrono::nanoseconds(1);
+  EXPECT_EQ(take_forgotten(), nullptr) << "not for long";
+  now += std::chrono::nanoseconds(1);
   EXPECT_EQ(ledger.unspent(), mib(1) - kib(1));
-  ledger.lapse(ticket);
-  EXPECT_EQ(ledger.unspent(), Bytes{});
+  EXPECT_EQ(take_forgotten(), &ticket);
+  EXPECT_EQ(take_forgotten(), nullptr) << "told once";
+  EXPECT_EQ(ledger.unspent(), Bytes{}) << "nothing is kept for it";
   EXPECT_EQ(ledger.charged(), kib(1));
   ledger.note_allocated(ref(ticket), kib(1));
-  EXPECT_EQ(ledger.unspent(), mib(1) - kib(2));
+  EXPECT_EQ(ledger.unspent(), mib(1) - kib(2)) << "until it allocates again";
+}
+
+TEST_F(LedgerTest, AnOpenBatchIsKeptWhileFewOthersWereClosedSinceItAllocated) {
+  constexpr std::chrono::seconds kPatience{10};
+  std::chrono::steady_clock::time_point now;
+  Ticket& ticket = open(mib(1));
+  for (std::uint64_t i = 0; i < Ledger::kManyBatches; ++i) run({});
+  ledger.note_allocated(ref(ticket), kib(1));
+  run({});
+  for (int look = 0; look < 3; ++look) {
+    EXPECT_EQ(ledger.take_forgotten(now, kPatience), nullptr) << "it is slow, but so are they";
+    now += kPatience;
+  }
 }
 
 TEST_F(LedgerTest, AWaiterAwaitsTheOldestAndInALongQueueTheOneAQuarterIn) {

@@ -27,6 +27,9 @@ RunAheadTarget adapted(Time time, bool half_of_room) {
   return {.limit = {.batches = 2, .time = time}, .half_of_room = half_of_room};
 }
 
+/// The queue of the first stream.
+StreamQueue queue_of(Time time) { return {.role = 0, .time = time}; }
+
 /// Settles batches that lose nothing.
 void settle(RunAheadLimit& limit, int batches) {
   for (int i = 0; i < batches; ++i) limit.note_settled(kBatch, {});
@@ -34,8 +37,8 @@ void settle(RunAheadLimit& limit, int batches) {
 /// Ends windows of batches that are each closed behind `queued`, and lose nothing.
 void end_windows(RunAheadLimit& limit, int windows, Time queued, bool held_back = true) {
   for (int i = 0; i < windows * kWindow; ++i) {
-    if (held_back) limit.note_held_back(queued);
-    limit.note_closed(queued);
+    if (held_back) limit.note_held_back(queue_of(queued));
+    limit.note_closed(queue_of(queued));
     settle(limit, 1);
   }
 }
@@ -131,13 +134,14 @@ TEST(RunAheadLimit, FallsToTheLongestQueueOfAWindowAndByHalfOfTheSlack) {
   EXPECT_EQ(limit.statistics({}).most, kFirst);
 }
 
-TEST(RunAheadLimit, KeepsTwiceTheDeepestDrainWhichFades) {
+TEST(RunAheadLimit, KeepsTwiceTheDeepestDrainWhichFadesLessWhatMayBeLost) {
   RunAheadLimit limit = begun();
-  limit.note_closed(30 * kBatch);
-  limit.note_closed(18 * kBatch);
-  limit.note_closed(22 * kBatch);
+  limit.note_closed(queue_of(30 * kBatch));
+  limit.note_closed(queue_of(18 * kBatch));
+  limit.note_closed(queue_of(22 * kBatch));
   end_windows(limit, 1, 90 * kBatch);
-  const Time kept = 2 * (12 * kBatch - 12 * kBatch / RunAheadLimit::kFadePart);
+  const Time drain = 12 * kBatch - 12 * kBatch / RunAheadLimit::kFadePart;
+  const Time kept = 2 * drain - kWindow * kMayLose;
   EXPECT_EQ(time_of(limit), 90 * kBatch - (90 * kBatch - kept) / 2);
   end_windows(limit, 100, 90 * kBatch);
   EXPECT_LT(time_of(limit), kBatch);
@@ -145,17 +149,25 @@ TEST(RunAheadLimit, KeepsTwiceTheDeepestDrainWhichFades) {
 
 TEST(RunAheadLimit, AQueueThatFellBecauseNobodyWasAdmittedIsNoDrain) {
   RunAheadLimit limit = begun();
-  limit.note_closed(90 * kBatch);
-  limit.note_held_back(70 * kBatch);  // until then
-  limit.note_closed(70 * kBatch);
+  limit.note_closed(queue_of(90 * kBatch));
+  limit.note_held_back(queue_of(70 * kBatch));  // until then
+  limit.note_closed(queue_of(70 * kBatch));
   limit.note_drained();  // the frontend has waited for the device
-  limit.note_closed({});
+  limit.note_closed(queue_of({}));
   end_windows(limit, 1, 90 * kBatch);
   EXPECT_EQ(time_of(limit), 45 * kBatch);
   lose(limit, kBatch);
-  limit.note_closed(kBatch);  // it has to fill again
+  limit.note_closed(queue_of(kBatch));  // it has to fill again
   end_windows(limit, 12, time_of(limit));
   EXPECT_LT(time_of(limit), kBatch);
+}
+
+TEST(RunAheadLimit, ABatchOfAnotherStreamWithAShortQueueIsNoDrain) {
+  RunAheadLimit limit = begun();
+  limit.note_closed(queue_of(90 * kBatch));
+  limit.note_closed({.role = 3, .time = {}});
+  end_windows(limit, 1, 90 * kBatch);
+  EXPECT_EQ(time_of(limit), 45 * kBatch);
 }
 
 TEST(RunAheadLimit, TheTargetHidesTheCopiesOfTheNextBatch) {
@@ -166,7 +178,7 @@ TEST(RunAheadLimit, DoesNotFallWhileNobodyIsHeldBack) {
   RunAheadLimit limit = begun();
   end_windows(limit, 20, 5 * kBatch, false);
   EXPECT_EQ(time_of(limit), kFirst);
-  limit.note_held_back(5 * kBatch);
+  limit.note_held_back(queue_of(5 * kBatch));
   end_windows(limit, 1, 5 * kBatch, false);
   EXPECT_LT(time_of(limit), 5 * kBatch) << "once in a window is enough";
 }
@@ -194,10 +206,10 @@ TEST(RunAheadLimit, EqualBatchesOfAFastHostAreTwoInFlightWithin1000) {
     };
     for (; decide(state(), limit.target()) == Decision::kAdmit; ++in_flight) {
       ASSERT_LT(in_flight, 100U);
-      limit.note_closed(state().queued);
+      limit.note_closed(queue_of(state().queued));
     }
     most = std::max(most, in_flight--);
-    limit.note_held_back(state().queued);
+    limit.note_held_back(queue_of(state().queued));
     limit.note_settled(kBatch, {});
   }
   EXPECT_EQ(most, 2U);
@@ -212,7 +224,7 @@ TEST(Invariant8, AHostThatIsNeverHeldBackNeverMovesTheTarget) {
     BatchRun batch{};
     batch.at(0) = {.device_time = kBatch, .gap = gap, .starved = gap, .begun = ended + gap};
     batch.at(0).ended = ended = batch.at(0).begun + kBatch;
-    limit.note_closed({});
+    limit.note_closed(queue_of({}));
     limit.note_settled(kBatch, run.note_settled(batch, run.note_held_back({})));
     if (i < kFirstWindow) continue;
     ASSERT_EQ(limit.target(), adapted(kFirst, true)) << "the time of the first batches";
@@ -236,8 +248,8 @@ TEST(RunAheadLimit, WhatIsLostBeyondWhatMayBeIsNeverMoreThanTheTarget) {
       time += device_time;
       lost += newly;
       const Time queued(random() % 8'000'000);
-      if (random() % 2 == 0) limit.note_held_back(queued);
-      limit.note_closed(queued);
+      if (random() % 2 == 0) limit.note_held_back(queue_of(queued));
+      limit.note_closed(queue_of(queued));
       limit.note_settled(device_time, newly);
       ASSERT_LE(lost, time_of(limit) + time / kPart);
     }

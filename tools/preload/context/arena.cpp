@@ -392,7 +392,7 @@ void Arena::end_batch(const OpenBatch& batch) noexcept {
 }
 
 void Arena::forget() noexcept {
-  pools_.look_out(false);
+  pools_.forget();
   fences_.forget();
   upstream_.forget();
 }

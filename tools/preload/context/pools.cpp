@@ -230,10 +230,12 @@ Bytes Pools::spare() {
     pool->poll();
     cached += pool->statistics().cached.current;
   }
+  note_change();
   return cached;
 }
 
 Pressure Pools::pressure() const {
+  note_change();
   Pressure sum = first_.pressure();
   if (const Pool* const other = second()) {
     const Pressure more = other->pressure();
@@ -261,9 +263,9 @@ bool Pools::much_awaits() const noexcept {
   return holds_much(level_of(kAwaiting), {budget_.load(std::memory_order_relaxed)});
 }
 
-// Reads the sums under the lock, so that the last of several threads sees the changes of all.
+// What other threads change meanwhile may be missed, until the next change or call of pressure().
 void Pools::follow_level() const noexcept {
-  (void)level_.follow(level_of(kHeld));
+  (void)level_.follow(has_ended_ ? Bytes{} : level_of(kHeld));
   steady_from_.store(level_.steady().from.count, std::memory_order_relaxed);
   steady_below_.store(level_.steady().below.count, std::memory_order_relaxed);
   const bool watches = looks_out_ && level_.level() == PressureLevel::kHard;
@@ -276,6 +278,13 @@ void Pools::follow_level() const noexcept {
 void Pools::look_out(bool looks_out) noexcept {
   const Lock lock(level_mutex_);
   looks_out_ = looks_out;
+  follow_level();
+}
+
+void Pools::forget() noexcept {
+  const Lock lock(level_mutex_);
+  looks_out_ = false;
+  has_ended_ = true;
   follow_level();
 }
 

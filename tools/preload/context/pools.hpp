@@ -70,6 +70,8 @@ class Pools final : public MemoryStatistics {
   }
   /// Whether these pools count for `any_wait_at_limit`; at first they do not.
   void look_out(bool looks_out) noexcept;
+  /// Ends the level and `look_out`, after the context has ended.
+  void forget() noexcept;
   /// Peaks are of the sums at the ends of calls, since the beginning.
   [[nodiscard]] Statistics statistics() const override;
   /// Peaks since the last `reset_recent_peaks`, at the ends of calls.
@@ -141,6 +143,7 @@ class Pools final : public MemoryStatistics {
   mutable Mutex level_mutex_{LockRank::kLeaf};
   mutable PressureGauge level_ WEIR_GUARDED_BY(level_mutex_);
   bool looks_out_ WEIR_GUARDED_BY(level_mutex_) = false;
+  bool has_ended_ WEIR_GUARDED_BY(level_mutex_) = false;
   // Written under the lock, and read without it.
   std::atomic<std::uint64_t> budget_;
   mutable std::atomic<std::uint64_t> steady_from_{0};   ///< the steady range of `level_`

@@ -143,6 +143,7 @@ TEST_F(Pacing, PoolsOfAContextThatHasEndedCountNoLonger) {
   EXPECT_TRUE(Pools::any_wait_at_limit());
   arena().forget();
   EXPECT_FALSE(Pools::any_wait_at_limit());
+  EXPECT_EQ(arena().pool().pressure().level, PressureLevel::kNone);
 }
 
 #if CUDA_VERSION >= 12080
@@ -253,6 +254,27 @@ TEST_F(Pacing, EndsAfterTheLongestWaitAndIsNotRepeatedForTheSamePoint) {
   EXPECT_TRUE(Pools::any_wait_at_limit());
   launch(20 * kOfAPoint, other);
   EXPECT_EQ(arena().paced().count, 1U);
+}
+
+TEST_F(Pacing, AfterTwoWaitsThatRanOutNoLaunchLooks) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "50ms"}}));
+  const CUstream other = make_stream();
+  std::vector<CUstream> busy;
+  const auto queue_half = [&] {
+    busy.push_back(make_stream());
+    const CUdeviceptr block = allocate(kBudget / 2);
+    keep_busy(busy.back(), block);
+    free(block);
+  };
+  queue_half();
+  queue_half();
+  launch(1, other);
+  EXPECT_TRUE(Pools::any_wait_at_limit()) << "one wait ran out";
+  weir_standin_release(busy.front());
+  queue_half();
+  launch(1, other);
+  EXPECT_EQ(arena().paced().count, 2U);
+  EXPECT_FALSE(Pools::any_wait_at_limit());
 }
 
 TEST_F(Pacing, ACaptureIsNotHeldBack) {
