@@ -32,7 +32,7 @@ class WeirGate final : public Gate {
     place.patience = rules_.patience(state);
     if (place.decision == Decision::kAdmit || place.decision == Decision::kForce) {
       Ticket& ticket = rules_.admit(place, state.estimate, pressure);
-      if (place.waited_for_room) rules_.note_synchronized();
+      if (place.waited_for_room) rules_.note_waited_for_memory();
       place = {};
       place.ticket = {&ticket, ticket.serial};
       wake_first();

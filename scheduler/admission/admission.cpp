@@ -11,6 +11,7 @@
 #include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
+#include "allocator/base/time_after.hpp"
 #include "scheduler/admission/admission_rules.hpp"
 #include "scheduler/admission/batch_timeline.hpp"
 #include "scheduler/admission/waking.hpp"
@@ -121,7 +122,8 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     }
     const bool for_room = decision == Decision::kWaitHard || decision == Decision::kWaitOpen;
     if (for_room && memory_.raise_budget_to(place.needs)) continue;
-    if (for_room && let_forgotten_lapse()) continue;
+    const bool is_held_back = for_room || decision == Decision::kWaitSoft;
+    if (is_held_back && let_forgotten_lapse()) continue;
     if (!wait) wait.emplace(Wait{.cause = *stall_of(decision), .start = decided});
     place.stalled = true;
     const auto before = std::chrono::steady_clock::now();
@@ -162,6 +164,8 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       note_listeners();
     }
     place.nudged = false;
+    place.grace.observe(rules_.ledger().oldest_kept(), grace_);
+    place.grace_over = place.grace.over();
     state = state_of(place, place.pressure);
     decision = rules_.decide(state);
     place.needs = state.pressure.held + state.unspent + state.estimate;
@@ -169,9 +173,6 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       waits_for_open_ = &place;  // set before sleeping, so that no news is missed
       note_listeners();
       if (given_back_.load() != looked) place.nudged = true;
-    } else {
-      place.grace.reset();  // the next wait gets a grace of its own
-      place.grace_over = false;
     }
     if (decision == Decision::kWaitTurn) wake_first(lock);  // it may have waited for this to come
     if (decision == Decision::kWaitShare) {
@@ -186,7 +187,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     ticket = TicketRef{.ticket = &opened, .serial = opened.serial};
     opened.thread = place.producer;
     opened.stop = place.options.stop;
-    if (place.waited_for_room) rules_.note_synchronized();
+    if (place.waited_for_room) rules_.note_waited_for_memory();
     opened.stalled = place.stalled;
     if (opened.stalled) ++counts_.stalled;
     place.joined = false;
@@ -273,22 +274,22 @@ void Admission::wait_share(InLine& place) {
   place.asleep_on.reset();
 }
 
-// Ends: at the deadline, which moves only when an open batch has closed. Only the first in line is
-// admitted, so the number of open batches falls; with none open there is no wait. A forced batch
-// leaves the line, and the next one begins its own grace.
+// Ends: at the end of the grace, which begins again only when the oldest open batch has closed. Few
+// are older than the waiter, and whoever overtakes it in the line is younger. With none open there
+// is no wait.
 void Admission::wait_for_open(InLine& place) {
   // Freed memory may await the device, and the device wakes nobody when it is done.
   constexpr std::chrono::milliseconds kLookAgain{1};
   Lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
-  place.grace.observe(rules_.ledger().open_count(), now, grace_);
   place.looks_again = memory_.statistics().awaiting.current.count != 0;
   const auto until =
-      place.looks_again ? std::min(place.grace.end(), now + kLookAgain) : place.grace.end();
+      time_after(now, place.looks_again ? std::min<Clock::duration>(place.grace.left(), kLookAgain)
+                                        : place.grace.left());
   place.asleep_on = own_sleep();
   (void)sleep_for_room(lock, place.nudged, place.options.stop, until, place.pressure);
   place.asleep_on.reset();
-  place.grace_over = place.grace.over(std::chrono::steady_clock::now());
+  place.grace.note_waited(Clock::now() - now);
 }
 
 // Ends: the device finishes submitted work by itself.
@@ -400,7 +401,7 @@ void Admission::settle(const Points& passed) {
 void Admission::note_synchronized() {
   settle();  // what was lost before still counts
   const Lock lock(mutex_);
-  rules_.note_synchronized();
+  rules_.note_synchronized(this_thread_number());
 }
 
 bool Admission::let_forgotten_lapse() {

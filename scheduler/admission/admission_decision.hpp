@@ -38,6 +38,7 @@ struct AdmissionState {
   Bytes unspent{};                    ///< reserved for open batches and not allocated yet
   Bytes estimate{};                   ///< expected peak of this batch
   std::uint64_t open = 0;             ///< batches begun and not closed
+  std::uint64_t lapsed = 0;           ///< of these, perhaps never closed: nothing is kept for them
   std::uint64_t submitted = 0;        ///< batches closed and not settled
   std::chrono::nanoseconds queued{};  ///< behind the running work on the fullest of its streams
   std::chrono::nanoseconds takes{};   ///< expected of the batch on its busiest stream
@@ -71,7 +72,7 @@ struct AdmissionState {
 /// True if waiting costs no speed as far as is known.
 [[nodiscard]] constexpr bool is_enough(const AdmissionState& state,
                                        const RunAheadTarget& target) noexcept {
-  const std::uint64_t in_flight = state.open + state.submitted;
+  const std::uint64_t in_flight = state.open - state.lapsed + state.submitted;
   return soft_limit_reached(in_flight, state.queued, target.limit) || in_flight >= target.most ||
          (target.half_of_room && in_flight >= 2 && is_room_half_full(state));
 }

@@ -22,7 +22,7 @@ Bytes AdmissionRules::all_not_live(const Pressure& pressure) const noexcept {
 }
 
 Bytes AdmissionRules::estimate(const Applicant& batch, const Pressure& pressure) const noexcept {
-  if (is_guess(batch) && ledger_.keeps_for_open()) return all_not_live(pressure);
+  if (is_guess(batch) && ledger_.oldest_kept() != 0) return all_not_live(pressure);
   const auto expected = ledger_.expected(*batch.kind, batch.hint);
   return expected ? *expected : all_not_live(pressure);
 }
@@ -61,6 +61,7 @@ AdmissionState AdmissionRules::state_of(const Applicant& batch, bool cancelled,
           .unspent = ledger_.unspent(),
           .estimate = estimate(batch, pressure),
           .open = ledger_.open_count(),
+          .lapsed = ledger_.lapsed(),
           .submitted = ledger_.submitted(),
           .queued = ledger_.queued(*batch.kind).time,
           .takes = std::ranges::max(ledger_.expected_times(*batch.kind)),
@@ -103,6 +104,7 @@ void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>
   const StreamQueue queue = ledger_.queued(*ticket.kind);
   if (ticket.waited_for_memory || first() != nullptr) limit_.note_held_back(queue);
   limit_.note_closed(queue);
+  last_closed_by_ = ticket.thread;
   ledger_.close(ticket, points, learn);
 }
 

@@ -4,13 +4,14 @@
 // bench/simulate runs the same rules on simulated time. A data structure only; the user holds the
 // lock and passes the time in.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
-#include "allocator/base/time_after.hpp"
 #include "allocator/statistics.hpp"
 #include "scheduler/admission/admission_decision.hpp"
 #include "scheduler/admission/fair_line.hpp"
@@ -21,29 +22,27 @@
 
 namespace weir {
 
-/// The longest wait of one batch for open batches. It begins again whenever their number changes,
-/// since a batch that closes may be the one that was waited for. Not thread-safe.
+/// The longest wait of one batch for open batches: so long it may wait for the same oldest one.
+/// Batches that come and go meanwhile, and waits for something else, do not lengthen it. Not
+/// thread-safe.
 class OpenGrace {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Duration = std::chrono::nanoseconds;
 
-  /// Begins the grace if `open`, the number of open batches, is not what it was at the last call.
-  /// None may be open: the last one can close between the decision to wait and the wait.
-  void observe(std::uint64_t open, Time now, std::chrono::nanoseconds grace) {
-    if (open_ == open) return;
-    open_ = open;
-    end_ = time_after(now, grace);
+  /// Begins the grace if `oldest`, the serial of the oldest open batch for which memory is
+  /// reserved, is not that of the last call. Zero: there is none.
+  void observe(std::uint64_t oldest, Duration grace) noexcept {
+    if (std::exchange(oldest_, oldest) != oldest) left_ = grace;
   }
+  /// Call after the batch has waited so long for open batches.
+  void note_waited(Duration time) noexcept { left_ -= std::min(left_, time); }
 
-  /// Ends the grace; the next observe() begins another.
-  void reset() { open_.reset(); }
-
-  [[nodiscard]] Time end() const { return end_; }
-  [[nodiscard]] bool over(Time now) const { return open_ && now >= end_; }
+  [[nodiscard]] Duration left() const noexcept { return left_; }
+  [[nodiscard]] bool over() const noexcept { return oldest_ && left_.count() == 0; }
 
  private:
-  std::optional<std::uint64_t> open_;  ///< open batches at the last call; none: not begun
-  Time end_;
+  std::optional<std::uint64_t> oldest_;  ///< of the last call; none: not begun
+  Duration left_{};
 };
 
 /// A batch that asks to start.
@@ -105,15 +104,17 @@ class AdmissionRules {
              const Passed& passed);
   /// Settles every submitted batch whose points are passed.
   void settle(const Passed& passed);
-  /// Call when the open batch has waited for memory in an allocation, or work outside batches has.
-  void note_waited_for_memory(TicketRef ref) noexcept {
+  /// Call after a batch, or work outside batches, has waited for memory.
+  void note_waited_for_memory(TicketRef ref = {}) noexcept {
     ledger_.note_waited(ref);
-    note_synchronized();
-  }
-  /// Call after a frontend has waited for the device by itself, or for memory.
-  void note_synchronized() noexcept {
     free_run_.note_synchronized();
     limit_.note_drained();
+  }
+  /// Call after `thread` has waited for the device by itself, and what is done was settled. It has
+  /// waited for something else, and a free run would be as far ahead as before, where batches are
+  /// still submitted or the last one was not its own.
+  void note_synchronized(std::uint64_t thread = 0) noexcept {
+    if (ledger_.submitted() == 0 && thread == last_closed_by_) note_waited_for_memory();
   }
 
   [[nodiscard]] Ledger& ledger() noexcept { return ledger_; }
@@ -135,6 +136,7 @@ class AdmissionRules {
   FairLine line_;
   FreeRun free_run_;
   RunAheadLimit limit_;
+  std::uint64_t last_closed_by_ = 0;  ///< the thread that began the batch closed last
 };
 
 }  // namespace weir

@@ -15,10 +15,7 @@ bool is_before(const FairLine::Place* a, const FairLine::Place* b) noexcept {
 
 void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint32_t weight) {
   waiting_.push_back(&place);
-  if (bytes.count != 0) {
-    if (!last_bytes_) mean_share_ = 0;  // it was of guesses
-    last_bytes_ = bytes;
-  }
+  if (bytes.count != 0) last_bytes_ = bytes;
   const Virtual share = (Virtual{last_bytes_.value_or(Bytes{1}).count} << 32U) / weight;
   place = {.producer = producer,
            .bytes = bytes,
@@ -30,10 +27,7 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint
 
 void FairLine::serve(Place& place) noexcept {
   virtual_time_ = std::max(virtual_time_, place.tag);
-  constexpr unsigned kPart = 16;
   served_.at(next_served_++ % kRecent) = place.producer;
-  mean_share_ =
-      mean_share_ == 0 ? place.share : mean_share_ - mean_share_ / kPart + place.share / kPart;
   leave(place);
 }
 

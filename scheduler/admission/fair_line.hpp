@@ -54,9 +54,7 @@ class FairLine {
   [[nodiscard]] Place* first() const noexcept { return first_; }
   /// Returns whether the turn of the first has come, also if others that are away come back.
   [[nodiscard]] bool is_due(const Place& place) const noexcept {
-    const Virtual average = mean_share_ + mean_share_ / 8;  // the mean is never exact
-    return place.tag <= virtual_time_ + average || place.gave_way_at == virtual_time_ ||
-           !is_anybody_away(place);
+    return place.gave_way_at == virtual_time_ || !is_anybody_away(place);
   }
   /// Call when the first is about to wait for others to come back.
   void give_way(Place& place) const noexcept { place.gave_way_at = virtual_time_; }
@@ -76,7 +74,6 @@ class FairLine {
   std::vector<Place*> waiting_;  ///< in no order
   Place* first_ = nullptr;
   Virtual virtual_time_ = 0;
-  Virtual mean_share_ = 0;  ///< of those served, moving
   std::optional<Bytes> last_bytes_{};
   std::uint64_t arrivals_ = 0;
   std::array<std::uint64_t, kRecent> served_{};  ///< producers of the last batches

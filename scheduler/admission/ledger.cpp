@@ -157,7 +157,7 @@ void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points
     if (!ticket.touched.at(role)) dequeue(ticket, role);
   }
   submitted_.push_back(&ticket);
-  has_news_ = true;
+  has_news_ = pass(ticket) || has_news_;
   (void)note_batch(TimelineKind::kClose, ticket);
 }
 
@@ -288,8 +288,9 @@ Bytes Ledger::allocated() const noexcept {
   return sum;
 }
 
-bool Ledger::keeps_for_open() const noexcept {
-  return !std::ranges::all_of(open_, &Ticket::lapsed);
+std::uint64_t Ledger::oldest_kept() const noexcept {
+  const auto oldest = std::ranges::find(open_, false, &Ticket::lapsed);
+  return oldest != open_.end() ? (*oldest)->serial : 0;
 }
 
 const Ticket* Ledger::take_forgotten(std::chrono::steady_clock::time_point now,

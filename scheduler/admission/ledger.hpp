@@ -4,6 +4,7 @@
 // settled exactly once; the sum is zero when nothing runs. A data structure only: the user holds
 // the lock and does the waiting.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -193,8 +194,12 @@ class Ledger {
   [[nodiscard]] Bytes charged(Bytes awaiting = {UINT64_MAX}) const noexcept;
   [[nodiscard]] Bytes unspent() const noexcept;  ///< reserved for open batches, not allocated yet
   [[nodiscard]] std::uint64_t open_count() const noexcept { return open_.size(); }
-  /// Whether memory is reserved for any open batch.
-  [[nodiscard]] bool keeps_for_open() const noexcept;
+  /// Returns the serial of the oldest open batch for which memory is reserved; 0: there is none.
+  [[nodiscard]] std::uint64_t oldest_kept() const noexcept;
+  /// Returns how many open batches have lapsed.
+  [[nodiscard]] std::uint64_t lapsed() const noexcept {
+    return static_cast<std::uint64_t>(std::ranges::count(open_, true, &Ticket::lapsed));
+  }
   [[nodiscard]] const std::vector<Ticket*>& open_tickets() const noexcept { return open_; }
   /// Reserves nothing more for it until it allocates again, and expects nothing of it any more.
   void lapse(Ticket& ticket) noexcept;
@@ -258,7 +263,7 @@ class Ledger {
   StreamTimes queued_{};      ///< expected of open and submitted batches that are not passed
   StreamTimes mean_times_{};  ///< of all batches, moving
   std::array<std::uint64_t, kStreamRoles> passed_{};
-  bool has_news_ = false;  ///< a batch was closed, got a point or was passed since the last settle
+  bool has_news_ = false;  ///< a batch got a point or was passed since the last settle
   std::uint64_t serials_ = 0;
   std::uint64_t uses_ = 0;  ///< of kinds
   std::uint64_t closed_ = 0;

@@ -159,6 +159,18 @@ TEST(AdmissionRules, StallsBeforeAFrontendWaitedForTheDeviceItselfCostNothing) {
   EXPECT_EQ(lost(driven, {.held_back = milliseconds(1)}), milliseconds(1));
 }
 
+TEST(AdmissionRules, AWaitForOtherWorkThanTheLastBatchForgivesNoStall) {
+  for (const bool in_flight : {false, true}) {
+    Driven driven;
+    driven.learn("train", {kCompute}, {milliseconds(1)});
+    (void)driven.admit("train", milliseconds(10));
+    if (in_flight) driven.submit("train", {kCompute});
+    driven.rules.note_synchronized(in_flight ? 0 : 7);  // by the same thread, or another
+    driven.settle(driven.point);
+    EXPECT_EQ(lost(driven, {.held_back = milliseconds(1)}), milliseconds(3));
+  }
+}
+
 TEST(AdmissionRules, LostTimeLengthensTheTargetAndLiftsHalfOfTheRoom) {
   Driven driven;
   const auto soft = [&driven] {
@@ -185,6 +197,7 @@ TEST(AdmissionRules, TheQueueHidesTheLongestCopiesOfABatchInTheLine) {
   EXPECT_EQ(small.state().copy, milliseconds(9)) << "it may be the next";
   AdmissionState state = small.state();
   state.open = state.submitted = 1;
+  state.is_due = true;
   state.queued = RunAheadLimit::kFirstTime + milliseconds(8);
   EXPECT_EQ(driven.rules.decide(state), Decision::kAdmit);
   state.queued += milliseconds(1);
@@ -242,7 +255,7 @@ TEST(AdmissionRules, AQueueThatFellWhileAnotherProducerWaitedIsNoDrain) {
     std::vector<Ticket*> open;
     for (int i = 0; i < 9; ++i) open.push_back(&driven.admit("train", milliseconds(1)));
     const std::uint64_t before = driven.point;
-    for (int i = 0; i < 8; ++i) driven.close(*open.at(i), {kCompute}, {});
+    for (std::size_t i = 0; i < 8; ++i) driven.close(*open.at(i), {kCompute}, {});
     AdmissionRules::Passed passed{};
     passed.at(index_of(kCompute)) = before + 8;
     std::optional<Asks> waiting;

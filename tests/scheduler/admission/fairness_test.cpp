@@ -173,7 +173,7 @@ class SharedDevice {
           *std::ranges::find(producers_, first, [](const Producer& other) { return &other.place; });
       producer.open = &rules_.admit(*first, state.estimate, pressure());
       producer.steps_left = producer.options.host_steps;
-      if (first->waited_for_room) rules_.note_synchronized();
+      if (first->waited_for_room) rules_.note_waited_for_memory();
       gives_way_ = nullptr;
     }
   }

@@ -190,6 +190,25 @@ TEST(Leaks, ABatchThatIsNeverClosedIsNamedAlsoWhereTheDeviceIsNeverIdle) {
   leaked.close();
 }
 
+TEST(Leaks, ABatchThatIsNeverClosedIsNoRunAheadOnceItsGraceIsOver) {
+  const LogCapture log;
+  Rig rig({.budget = mib(4),
+           .run_ahead = {.batches = 2, .time = std::chrono::nanoseconds(0)},
+           .grace = {}});
+  std::string where;
+  Batch leaked = leak_batch(rig, where);
+  for (std::uint64_t i = 0; i < Ledger::kManyBatches; ++i)
+    run_batch_of(rig, [] {}, {.hint = kib(4)});
+  rig.hold(StreamRole::kCompute);
+  WithoutWaiting batches(rig);
+  for (int i = 0; i < 2; ++i) {
+    const Batch batch = batches.begin("small", kib(4));
+    rig->submit("work", {}, nothing());
+  }
+  EXPECT_THAT(log.containing("still open"), SizeIs(1));
+  leaked.close();
+}
+
 TEST(CausedIdle, IsNotCountedOnceTheFrontendHasWaitedForTheDeviceItself) {
   for (const bool waits : {false, true}) {
     Rig rig({.run_ahead = {.batches = 2, .time = std::chrono::nanoseconds(0)}});
@@ -200,11 +219,13 @@ TEST(CausedIdle, IsNotCountedOnceTheFrontendHasWaitedForTheDeviceItself) {
     };
     for (int i = 0; i < 2; ++i) train();
     const std::uint64_t before = rig.backend.waits();
-    auto held_back = std::async(std::launch::async, [&] { (void)rig->begin_batch("empty"); });
+    auto held_back = std::async(std::launch::async, [&] {
+      (void)rig->begin_batch("empty");
+      if (waits) rig->wait_all();
+    });
     rig.backend.await_waits(before + 1);
     gate.open();
     held_back.get();
-    if (waits) rig->wait_all();
     const auto is_counted = [&] { return rig->admission().run_ahead.caused_idle.count() != 0; };
     Progress& device = rig.backend.progress();
     for (int i = 0; i < (waits ? 100 : 100'000) && !is_counted(); ++i) {

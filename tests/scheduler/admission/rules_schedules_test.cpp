@@ -219,7 +219,9 @@ class Schedule {
     const std::uint64_t in_flight = submitted_.size() + open_.size();
     const bool open_alone = submitted_.empty() && !open_.empty();
     const bool room = fits(state.estimate.count);
-    const bool enough = !adapts(chosen_) && soft_limit_reached(in_flight, state.queued, chosen_);
+    const auto lapsed = static_cast<std::uint64_t>(std::ranges::count(open_, true, &Batch::lapsed));
+    const bool enough =
+        !adapts(chosen_) && soft_limit_reached(in_flight - lapsed, state.queued, chosen_);
     expect(state.live.count == live(), "what is live");
     expect(in_flight != 0 || decision == Decision::kAdmit, "a wait with nothing in flight");
     switch (decision) {
