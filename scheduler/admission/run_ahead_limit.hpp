@@ -4,20 +4,22 @@
 // as Linux's dynamic queue limits (T. Herbert 2011): it grows at once where it cost time, and falls
 // slowly by what was not used. No clock, no lock, no thread.
 //
-// - It begins with a quarter of a second, at most 96 batches, and lets batches hold half of the
-//   room beside live memory. While the time of no batch is known, with four batches. A lower
-//   beginning costs the first bursts; see docs/throttling.md for figures.
-// - It grows by four times the time lost (FreeRun), at most to twice itself, but by the time lost.
-//   Half of the room is enough until then, and all of it afterwards.
-// - Of each 512 ns that the device runs, 1 ns may be lost before it grows: a longer queue holds
+// - It begins with half a second, at most 192 batches, and lets batches hold half of the room
+//   beside live memory. While the time of no batch is known, with four batches. A lower beginning
+//   costs the first bursts; see docs/throttling.md for figures.
+// - Two things show how long a queue was *needed*. A queue that falls while nobody is held back:
+//   the host was late by so much. And the time lost (FreeRun) beside the limit under which a batch
+//   was last held back: so much longer it should have been. The longest is kept, and fades by a
+//   32nd in each window of 96 batches.
+// - The limit *keeps* two and a half times what was needed, less what may be lost. Where time is
+//   lost, it grows to that at once, by at most 32 times what was lost. Half of the room is enough until then, and all of it afterwards.
+// - After a window in which a batch was held back it falls to the window's longest queue, and by
+//   half of what it has above what it keeps; by all of it after the second window in a row that
+//   needed no more than was known. A host that is never held back fills no memory, so the limit
+//   stays for its next burst.
+// - Of each 256 ns that the device runs, 1 ns may be lost before it grows: a longer queue holds
 //   memory all the time, which a rare hiccup is not worth. More than that is owed, and until it is
 //   made up for, the limit does not fall. Unused, it adds up to the time of four average batches.
-// - The *drain* is how far a stream's queue falls while nobody is held back: what the host
-// delivered too
-//   late. The limit keeps twice the deepest drain, less what may be lost. The deepest fades by an
-//   eighth in each window of 96 batches (144 the first). If a batch was held back in a window, the
-//   limit falls to the window's longest queue, and by half of what it has above what it keeps. A
-//   host that is never held back fills no memory, so the limit stays for its next burst.
 //
 // A data structure only; the user holds the lock.
 
@@ -41,17 +43,14 @@ struct RunAheadStatistics {
 class RunAheadLimit {
  public:
   using Duration = std::chrono::nanoseconds;
-  static constexpr std::uint64_t kFirstBatches = 96;
-  static constexpr Duration kFirstTime = std::chrono::milliseconds(250);
+  static constexpr std::uint64_t kFirstBatches = 192;  ///< also of the first window, at most
+  static constexpr Duration kFirstTime = std::chrono::milliseconds(500);
   static constexpr std::uint64_t kUnknownBatches = 4;
-  static constexpr std::uint64_t kFirstWindow = 144;
   static constexpr std::uint64_t kWindow = 96;
-  static constexpr int kGrowth = 4;      ///< times the time lost
-  static constexpr int kLostPart = 512;  ///< of the device time, may be lost
+  static constexpr int kGrowth = 32;     ///< times the time lost, at most
+  static constexpr int kLostPart = 256;  ///< of the device time, may be lost
   static constexpr int kMostLostBatches = 4;
-  static constexpr int kDrains = 2;    ///< are kept
-  static constexpr int kFallPart = 2;  ///< of the rest, is given up
-  static constexpr int kFadePart = 8;  ///< of the deepest drain, is forgotten
+  static constexpr int kFadePart = 32;  ///< of what was needed, is forgotten
 
   /// `chosen` is the target itself unless it adapts. `first`: it begins with so many batches, at
   /// least two.
@@ -82,6 +81,8 @@ class RunAheadLimit {
   /// Call when the target, or memory, has held a batch back until now.
   void note_held_back(const StreamQueue& queue) noexcept {
     window_.held_back = true;
+    held_at_ = limit_;
+    lost_since_ = {};
     full_ = {};  // they fell because nobody was admitted
     full_.at(queue.role) = queue.time;
   }
@@ -91,7 +92,7 @@ class RunAheadLimit {
   void note_closed(const StreamQueue& queue) noexcept {
     Duration& full = full_.at(queue.role);
     full = std::max(full, queue.time);
-    drain_ = std::max(drain_, full - queue.time);
+    need(full - queue.time);
     window_.most = std::max(window_.most, queue.time);
   }
   /// Call once for each settled batch, with its time on its busiest stream and what is newly lost.
@@ -102,8 +103,15 @@ class RunAheadLimit {
     std::uint64_t batches = 0;  ///< settled
     Duration most{};            ///< the longest queue
     bool held_back = false;
+    bool needed_more = false;  ///< than was known
   };
 
+  void need(Duration time) noexcept {
+    if (time <= needed_) return;
+    needed_ = time;
+    window_.needed_more = true;
+  }
+  [[nodiscard]] Duration kept() const noexcept { return needed_ * 5 / 2; }
   void end_first() noexcept;
   void grow(Duration lost) noexcept;
   void fall() noexcept;
@@ -117,7 +125,10 @@ class RunAheadLimit {
   Duration average_{};   ///< device time of a batch, moving
   Duration may_lose_{};  ///< before it grows; below zero: owed
   StreamTimes full_{};   ///< the longest queues since they last fell for another reason
-  Duration drain_{};     ///< the deepest, fading
+  Duration needed_{};    ///< the longest, fading
+  Duration held_at_{};   ///< the limit when a batch was last held back
+  Duration lost_since_{};
+  bool is_calm_ = false;  ///< the last window needed no more than was known
   Window window_;
 };
 

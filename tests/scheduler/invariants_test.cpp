@@ -274,7 +274,7 @@ TEST(Invariant8, AHostSlowerThanTheDeviceNeverMakesTheRunAheadTargetGrow) {
       (void)rig.filled(kib(4), 1);
     };
     const auto steps = [&] {
-      for (std::uint64_t i = 0; i < RunAheadLimit::kFirstWindow; ++i) {
+      for (std::uint64_t i = 0; i < RunAheadLimit::kFirstBatches; ++i) {
         step();
         rig->wait_all();  // a slow host: the device finishes each batch before the next
       }

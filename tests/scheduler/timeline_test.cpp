@@ -177,7 +177,7 @@ TEST(SchedulerTimeline, AStallSaysWhatItWaitedForAndIsCountedOnce) {
   const ToldTimeline told;
   Gate& gate = rig.hold(StreamRole::kCompute);
   rig.backend.before_wait = [&gate](Point) { gate.open(); };  // nobody waits before it stalls
-  for (std::uint64_t i = 0; i < RunAheadLimit::kFirstWindow; ++i) {
+  for (std::uint64_t i = 0; i < RunAheadLimit::kFirstBatches; ++i) {
     const Batch batch = rig->begin_batch("train");
     (void)rig.filled(kib(4), 1);
   }
@@ -272,7 +272,7 @@ TEST(SchedulerTimeline, AnAdmissionHasTheTargetThatAdaptedSoFar) {
   const ToldTimeline told;
   Gate& gate = rig.hold(StreamRole::kCompute);
   rig.backend.before_wait = [&gate](Point) { gate.open(); };  // nobody waits before it stalls
-  for (std::uint64_t i = 0; i < RunAheadLimit::kFirstWindow; ++i) {
+  for (std::uint64_t i = 0; i < RunAheadLimit::kFirstBatches; ++i) {
     const Batch batch = rig->begin_batch("train");
     (void)rig.filled(kib(4), 1);
   }
@@ -281,7 +281,7 @@ TEST(SchedulerTimeline, AnAdmissionHasTheTargetThatAdaptedSoFar) {
   { const Batch batch = rig->begin_batch("train"); }  // nothing settles that could move the target
   const std::chrono::nanoseconds target = rig->admission().run_ahead.target;
   const auto admitted = told.of(Kind::kAdmit);
-  ASSERT_EQ(admitted.size(), RunAheadLimit::kFirstWindow + 1);
+  ASSERT_EQ(admitted.size(), RunAheadLimit::kFirstBatches + 1);
   EXPECT_EQ(admitted.front().requested, 0U) << "it begins with a number of batches";
   EXPECT_EQ(admitted.back().requested, target.count());
   EXPECT_GT(target.count(), 0);

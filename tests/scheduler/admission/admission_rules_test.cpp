@@ -263,7 +263,7 @@ TEST(AdmissionRules, AQueueThatFellWhileAnotherProducerWaitedIsNoDrain) {
     driven.close(*open.back(), {kCompute}, passed);
     waiting.reset();
     driven.settle(driven.point);
-    for (std::uint64_t i = 9; i < RunAheadLimit::kFirstWindow; ++i) {
+    for (std::uint64_t i = 9; i < RunAheadLimit::kFirstBatches; ++i) {
       driven.learn("train", {kCompute}, {milliseconds(1)});
     }
     // The window's longest queue has eight batches.
@@ -273,8 +273,8 @@ TEST(AdmissionRules, AQueueThatFellWhileAnotherProducerWaitedIsNoDrain) {
 }
 
 TEST(AdmissionRules, WhatTheDeviceHasRunIsNoQueueAlsoBeforeItIsSettled) {
-  EXPECT_GE(FastHost().target_after(RunAheadLimit::kFirstWindow, 8), milliseconds(4));
-  EXPECT_LE(FastHost().target_after(RunAheadLimit::kFirstWindow, 1), milliseconds(1));
+  EXPECT_GE(FastHost().target_after(RunAheadLimit::kFirstBatches, 8), milliseconds(4));
+  EXPECT_LE(FastHost().target_after(RunAheadLimit::kFirstBatches, 1), milliseconds(1));
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ constexpr int kPart = RunAheadLimit::kLostPart;
 constexpr Time kBatch = std::chrono::microseconds(kPart);  ///< what each takes on the device
 constexpr Time kMayLose = kBatch / kPart;
 constexpr auto kWindow = static_cast<int>(RunAheadLimit::kWindow);
-constexpr auto kFirstWindow = static_cast<int>(RunAheadLimit::kFirstWindow);
-/// The limit after the first window: of 96 batches one runs, and one asks.
-constexpr Time kFirst = 94 * kBatch;
+constexpr auto kFirstWindow = static_cast<int>(RunAheadLimit::kFirstBatches);
+/// The limit after the first window: of 192 batches one runs, and one asks.
+constexpr Time kFirst = 190 * kBatch;
 
 Time time_of(const RunAheadLimit& limit) { return limit.target().limit.time.value(); }
 RunAheadTarget adapted(Time time, bool half_of_room) {
@@ -53,7 +53,7 @@ RunAheadLimit begun() {
   return limit;
 }
 
-TEST(RunAheadLimit, BeginsWith96BatchesAndHalfOfTheRoomAndAQuarterOfASecond) {
+TEST(RunAheadLimit, BeginsWith192BatchesAndHalfOfTheRoomAndHalfASecond) {
   RunAheadLimit limit;
   RunAheadTarget first = adapted(RunAheadLimit::kFirstTime, true);
   first.most = RunAheadLimit::kUnknownBatches;
@@ -84,22 +84,31 @@ TEST(RunAheadLimit, KeepsATargetThatWasChosenAndAllOfTheRoom) {
   }
 }
 
-TEST(RunAheadLimit, GrowsAtOnceByFourTimesWhatWasLostAtMostToTwiceItself) {
+TEST(RunAheadLimit, GrowsAtOnceBy32TimesWhatWasLostAtMostToTwoAndAHalfTimesWhatWasNeeded) {
   RunAheadLimit limit = begun();
   lose(limit, 3 * kBatch);
-  EXPECT_EQ(time_of(limit), kFirst + 12 * kBatch);
-  lose(limit, 40 * kBatch);
-  EXPECT_EQ(time_of(limit), 2 * 106 * kBatch);
-  limit.note_settled(kBatch, 300 * kBatch);
-  EXPECT_EQ(time_of(limit), (212 + 300) * kBatch) << "it covers what was lost in any case";
+  EXPECT_EQ(time_of(limit), kFirst + 32 * 3 * kBatch);
+  limit.note_settled(kBatch, 7 * kBatch);
+  EXPECT_EQ(time_of(limit), (kFirst + 10 * kBatch) * 5 / 2);
   EXPECT_EQ(limit.statistics({}).most, time_of(limit));
+}
+
+TEST(RunAheadLimit, ALossBeforeAnybodyIsHeldBackAgainIsALateEffectOfTheSameLimit) {
+  RunAheadLimit limit = begun();
+  lose(limit, 10 * kBatch);
+  for (int i = 0; i < 9; ++i) limit.note_settled(kBatch, 10 * kBatch);
+  EXPECT_EQ(time_of(limit), (kFirst + 100 * kBatch) * 5 / 2);
+  const Time before = time_of(limit);
+  limit.note_held_back(queue_of(before));
+  limit.note_settled(kBatch, kBatch);
+  EXPECT_EQ(time_of(limit), before + 32 * kBatch) << "now it was this one";
 }
 
 TEST(RunAheadLimit, ALossEndsTheFirstWindowAndHalfOfTheRoomForGood) {
   RunAheadLimit limit;
   lose(limit, 2 * kBatch);
-  EXPECT_EQ(limit.target(), adapted(kFirst + 8 * kBatch, false));
-  end_windows(limit, 200, 5 * kBatch);
+  EXPECT_EQ(limit.target(), adapted(kFirst + 32 * 2 * kBatch, false));
+  end_windows(limit, 300, 5 * kBatch);
   EXPECT_LT(time_of(limit), kBatch);
   EXPECT_FALSE(limit.target().half_of_room);
 }
@@ -113,38 +122,41 @@ TEST(RunAheadLimit, DoesNotGrowByThePartOfTheTimeThatMayBeLost) {
     EXPECT_EQ(limit.target(), before);
   }
   lose(limit, kBatch);
-  EXPECT_EQ(time_of(limit), kFirst + 4 * kBatch);
+  EXPECT_EQ(time_of(limit), kFirst + 32 * kBatch);
 }
 
 TEST(RunAheadLimit, UnusedAllowanceAddsUpToTheTimeOfFourBatches) {
   RunAheadLimit limit = begun();
   settle(limit, 100 * kPart);
   limit.note_settled(kBatch, 9 * kBatch);
-  EXPECT_EQ(time_of(limit), kFirst + 4 * 5 * kBatch);
+  EXPECT_EQ(time_of(limit), kFirst + 32 * 5 * kBatch);
 }
 
-TEST(RunAheadLimit, FallsToTheLongestQueueOfAWindowAndByHalfOfTheSlack) {
+TEST(RunAheadLimit, FallsByHalfOfWhatItDoesNotKeepAndByAllOfItAfterTwoCalmWindows) {
   RunAheadLimit limit = begun();
-  end_windows(limit, 1, 30 * kBatch);
-  EXPECT_EQ(time_of(limit), 15 * kBatch);
-  end_windows(limit, 1, 12 * kBatch);
-  EXPECT_EQ(time_of(limit), 6 * kBatch) << "each window anew";
-  end_windows(limit, 1, 40 * kBatch);
-  EXPECT_EQ(time_of(limit), 3 * kBatch) << "half of itself";
+  for (const int queued : {30, 10, 22}) limit.note_closed(queue_of(queued * kBatch));
+  Time needed = 20 * kBatch;  // the deepest drain, fading
+  Time allowed{};
+  const auto kept_after_a_window = [&] {
+    needed -= needed / RunAheadLimit::kFadePart;
+    allowed += kWindow * kMayLose;
+    return needed * 5 / 2 - allowed;
+  };
+  const auto half_way = [](Time from, Time to) { return from - (from - to) / 2; };
+  const Time once = half_way(100 * kBatch, kept_after_a_window());
+  end_windows(limit, 1, 100 * kBatch);
+  EXPECT_EQ(time_of(limit), once) << "from the longest queue of the window";
+  const Time twice = half_way(once, kept_after_a_window());
+  end_windows(limit, 1, 100 * kBatch);
+  EXPECT_EQ(time_of(limit), twice) << "the first window that needed no more";
+  const Time kept = kept_after_a_window();
+  end_windows(limit, 1, 100 * kBatch);
+  EXPECT_EQ(time_of(limit), kept) << "the second one";
+  end_windows(limit, 1, 9 * kBatch);
+  EXPECT_EQ(time_of(limit), 9 * kBatch) << "nothing longer was used";
+  end_windows(limit, 300, 100 * kBatch);
+  EXPECT_EQ(time_of(limit), Time{});
   EXPECT_EQ(limit.statistics({}).most, kFirst);
-}
-
-TEST(RunAheadLimit, KeepsTwiceTheDeepestDrainWhichFadesLessWhatMayBeLost) {
-  RunAheadLimit limit = begun();
-  limit.note_closed(queue_of(30 * kBatch));
-  limit.note_closed(queue_of(18 * kBatch));
-  limit.note_closed(queue_of(22 * kBatch));
-  end_windows(limit, 1, 90 * kBatch);
-  const Time drain = 12 * kBatch - 12 * kBatch / RunAheadLimit::kFadePart;
-  const Time kept = 2 * drain - kWindow * kMayLose;
-  EXPECT_EQ(time_of(limit), 90 * kBatch - (90 * kBatch - kept) / 2);
-  end_windows(limit, 100, 90 * kBatch);
-  EXPECT_LT(time_of(limit), kBatch);
 }
 
 TEST(RunAheadLimit, AQueueThatFellBecauseNobodyWasAdmittedIsNoDrain) {
@@ -155,11 +167,18 @@ TEST(RunAheadLimit, AQueueThatFellBecauseNobodyWasAdmittedIsNoDrain) {
   limit.note_drained();  // the frontend has waited for the device
   limit.note_closed(queue_of({}));
   end_windows(limit, 1, 90 * kBatch);
-  EXPECT_EQ(time_of(limit), 45 * kBatch);
+  EXPECT_EQ(time_of(limit), Time{});
+}
+
+TEST(RunAheadLimit, AQueueThatFellWhileTimeWasLostIsNoDrain) {
+  RunAheadLimit limit = begun();
+  limit.note_closed(queue_of(2000 * kBatch));
   lose(limit, kBatch);
-  limit.note_closed(queue_of(kBatch));  // it has to fill again
-  end_windows(limit, 12, time_of(limit));
-  EXPECT_LT(time_of(limit), kBatch);
+  limit.note_closed(queue_of({}));  // it has to fill again
+  const Time before = time_of(limit);
+  limit.note_held_back(queue_of(before));
+  limit.note_settled(kBatch, 100 * kBatch);
+  EXPECT_EQ(time_of(limit), (before + 100 * kBatch) * 5 / 2);
 }
 
 TEST(RunAheadLimit, ABatchOfAnotherStreamWithAShortQueueIsNoDrain) {
@@ -167,7 +186,7 @@ TEST(RunAheadLimit, ABatchOfAnotherStreamWithAShortQueueIsNoDrain) {
   limit.note_closed(queue_of(90 * kBatch));
   limit.note_closed({.role = 3, .time = {}});
   end_windows(limit, 1, 90 * kBatch);
-  EXPECT_EQ(time_of(limit), 45 * kBatch);
+  EXPECT_EQ(time_of(limit), Time{});
 }
 
 TEST(RunAheadLimit, TheTargetHidesTheCopiesOfTheNextBatch) {
@@ -188,10 +207,10 @@ TEST(RunAheadLimit, DoesNotFallWhileMoreWasLostThanMayBe) {
   lose(limit, kBatch);
   for (int batches = kWindow; batches < kPart; batches += kWindow) {
     end_windows(limit, 1, 5 * kBatch);
-    EXPECT_EQ(time_of(limit), kFirst + 4 * kBatch);
+    EXPECT_EQ(time_of(limit), kFirst + 32 * kBatch);
   }
   end_windows(limit, 1, 5 * kBatch);
-  EXPECT_LT(time_of(limit), 5 * kBatch);
+  EXPECT_EQ(time_of(limit), 5 * kBatch);
 }
 
 TEST(RunAheadLimit, EqualBatchesOfAFastHostAreTwoInFlightWithin1000) {
@@ -205,7 +224,7 @@ TEST(RunAheadLimit, EqualBatchesOfAFastHostAreTwoInFlightWithin1000) {
       return AdmissionState{.submitted = in_flight, .queued = queued};
     };
     for (; decide(state(), limit.target()) == Decision::kAdmit; ++in_flight) {
-      ASSERT_LT(in_flight, 100U);
+      ASSERT_LT(in_flight, RunAheadLimit::kFirstBatches);
       limit.note_closed(queue_of(state().queued));
     }
     most = std::max(most, in_flight--);

@@ -69,7 +69,7 @@ TEST(Report, RunShowsEveryFigure) {
 
 TEST(Report, ATargetThatHasNotMovedYetIsANumberOfBatches) {
   EXPECT_NE(format_run(TrainSettings{}, TrainResult{})
-                .find("run-ahead target      250.00 ms or 96 batches, as at the beginning\n"),
+                .find("run-ahead target      500.00 ms or 192 batches, as at the beginning\n"),
             std::string::npos);
 }
 
