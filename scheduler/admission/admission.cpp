@@ -100,6 +100,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     const Lock lock(mutex_);
     settle(passed);
     Ticket& ticket = rules_.open_unheld(name, id.where, id.number);
+    publish_counts();
     ticket.thread = this_thread_number();
     ticket.stop = options.stop;
     note_admission(ticket, TimelineAdmission::kAdmitted);
@@ -185,6 +186,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     known = place.kind->given_back.has_value();
     Ticket& opened = rules_.admit(place, state.estimate, place.pressure, id.where, id.number);
     ticket = TicketRef{.ticket = &opened, .serial = opened.serial};
+    publish_counts();
     opened.thread = place.producer;
     opened.stop = place.options.stop;
     if (place.waited_for_room) rules_.note_waited_for_memory();
@@ -307,6 +309,7 @@ void Admission::wait_for_device(InLine& place, Decision decision) {
 }
 
 Owner Admission::owner_here() const {
+  if (open_.load(std::memory_order_relaxed) == 0) return {};  // the thread knows of its own batches
   const std::uint64_t thread = this_thread_number();
   const Lock lock(mutex_);
   for (Ticket* const ticket : rules_.ledger().open_tickets()) {
@@ -341,7 +344,7 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
   Waking lock(mutex_);
   if (!rules_.ledger().is_open(ref)) return;
   rules_.close(*ref.ticket, points, learn, passed);
-  submitted_.store(rules_.ledger().submitted(), std::memory_order_relaxed);
+  publish_counts();
   if (missing) missing_points_.store(true, std::memory_order_relaxed);
   counts_.most_submitted = std::max(counts_.most_submitted, rules_.ledger().submitted());
   wake_who_waits_for_open(lock, false);
@@ -395,6 +398,11 @@ void Admission::settle() {
 
 void Admission::settle(const Points& passed) {
   rules_.settle(passed);
+  publish_counts();
+}
+
+void Admission::publish_counts() noexcept {
+  open_.store(rules_.ledger().open_count(), std::memory_order_relaxed);
   submitted_.store(rules_.ledger().submitted(), std::memory_order_relaxed);
 }
 

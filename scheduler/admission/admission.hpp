@@ -181,6 +181,7 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] Points look_at_device();
   /// Settles every batch whose points are passed.
   void settle(const Points& passed) WEIR_REQUIRES(mutex_);
+  void publish_counts() noexcept WEIR_REQUIRES(mutex_);
   void record_missing();
   /// Warns of a batch that was perhaps never closed, and stops reserving memory for it. Returns
   /// false if there is none.
@@ -212,7 +213,8 @@ class Admission final : public BudgetUser, private TimelineSource {
   /// Whether a submitted batch may lack a point. Written under the lock; almost never true, so
   /// settling usually skips the search.
   std::atomic<bool> missing_points_{false};
-  /// Batches submitted, as of the last look under the lock.
+  // As of the last change under the lock.
+  std::atomic<std::uint64_t> open_{0};
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<bool> warned_{false};
 };

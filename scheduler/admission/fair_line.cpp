@@ -27,12 +27,15 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint
 
 void FairLine::serve(Place& place) noexcept {
   virtual_time_ = std::max(virtual_time_, place.tag);
+  since_another_ =
+      served_.at((next_served_ - 1) % kRecent) == place.producer ? since_another_ + 1 : 1;
   served_.at(next_served_++ % kRecent) = place.producer;
   leave(place);
 }
 
 bool FairLine::is_anybody_away(const Place& place) const noexcept {
-  return std::ranges::any_of(served_, [&](std::uint64_t producer) {
+  const bool is_alone = since_another_ >= kRecent && served_.front() == place.producer;
+  return !is_alone && std::ranges::any_of(served_, [&](std::uint64_t producer) {
     return producer != 0 && producer != place.producer &&
            std::ranges::count(served_, producer) >= 2 &&
            std::ranges::count(waiting_, producer, &Place::producer) == 0;

@@ -78,6 +78,7 @@ class FairLine {
   std::uint64_t arrivals_ = 0;
   std::array<std::uint64_t, kRecent> served_{};  ///< producers of the last batches
   std::size_t next_served_ = 0;
+  std::size_t since_another_ = 0;  ///< batches that the last producer had in a row
 };
 
 }  // namespace weir

@@ -12,7 +12,8 @@
 //   was last held back: so much longer it should have been. The longest is kept, and fades by a
 //   32nd in each window of 96 batches.
 // - The limit *keeps* two and a half times what was needed, less what may be lost. Where time is
-//   lost, it grows to that at once, by at most 32 times what was lost. Half of the room is enough until then, and all of it afterwards.
+//   lost, it grows to that at once, by at most 32 times what was lost. Half of the room is enough
+//   until then, and all of it afterwards.
 // - After a window in which a batch was held back it falls to the window's longest queue, and by
 //   half of what it has above what it keeps; by all of it after the second window in a row that
 //   needed no more than was known. A host that is never held back fills no memory, so the limit
