@@ -20,7 +20,7 @@
 //   stays for its next burst.
 // - Of each 256 ns that the device runs, 1 ns may be lost before it grows: a longer queue holds
 //   memory all the time, which a rare hiccup is not worth. More than that is owed, and until it is
-//   made up for, the limit does not fall. Unused, it adds up to the time of four average batches.
+//   made up for, the limit does not fall. Unused, it adds up to the time of 16 average batches.
 //
 // A data structure only; the user holds the lock.
 
@@ -50,7 +50,7 @@ class RunAheadLimit {
   static constexpr std::uint64_t kWindow = 96;
   static constexpr int kGrowth = 32;     ///< times the time lost, at most
   static constexpr int kLostPart = 256;  ///< of the device time, may be lost
-  static constexpr int kMostLostBatches = 4;
+  static constexpr int kMostLostBatches = 16;
   static constexpr int kFadePart = 32;  ///< of what was needed, is forgotten
 
   /// `chosen` is the target itself unless it adapts. `first`: it begins with so many batches, at

@@ -239,7 +239,7 @@ TEST(FairLine, ALargeBatchIsDueOnceAProducerThatComesBackHadItsChance) {
       line.serve(small);
     }
   };
-  serve_small(4);
+  serve_small(20);
   line.join(large, 2, mib(10));
   EXPECT_FALSE(line.is_due(large)) << "producer 1 may come back";
   line.join(small, 1, gib(1));

@@ -125,10 +125,10 @@ TEST(RunAheadLimit, DoesNotGrowByThePartOfTheTimeThatMayBeLost) {
   EXPECT_EQ(time_of(limit), kFirst + 32 * kBatch);
 }
 
-TEST(RunAheadLimit, UnusedAllowanceAddsUpToTheTimeOfFourBatches) {
+TEST(RunAheadLimit, UnusedAllowanceAddsUpToTheTimeOf16Batches) {
   RunAheadLimit limit = begun();
   settle(limit, 100 * kPart);
-  limit.note_settled(kBatch, 9 * kBatch);
+  limit.note_settled(kBatch, 21 * kBatch);
   EXPECT_EQ(time_of(limit), kFirst + 32 * 5 * kBatch);
 }
 
