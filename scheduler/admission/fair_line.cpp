@@ -27,18 +27,27 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint
 
 void FairLine::serve(Place& place) noexcept {
   virtual_time_ = std::max(virtual_time_, place.tag);
-  since_another_ =
-      served_.at((next_served_ - 1) % kRecent) == place.producer ? since_another_ + 1 : 1;
-  served_.at(next_served_++ % kRecent) = place.producer;
   leave(place);
+  const bool is_alone = served(0).producer == place.producer && waiting_.empty();
+  alone_ = is_alone ? alone_ + 1 : 0;
+  served_.at(next_served_++ % kRecent) = {.producer = place.producer, .others = waiting_.size()};
 }
 
 bool FairLine::is_anybody_away(const Place& place) const noexcept {
-  const bool is_alone = since_another_ >= kRecent && served_.front() == place.producer;
-  return !is_alone && std::ranges::any_of(served_, [&](std::uint64_t producer) {
-    return producer != 0 && producer != place.producer &&
-           std::ranges::count(served_, producer) >= 2 &&
-           std::ranges::count(waiting_, producer, &Place::producer) == 0;
+  if (alone_ >= kRecent && served(0).producer == place.producer) return false;
+  std::size_t others = 0;  // at one time
+  std::size_t since = 0;   // its own last turn
+  bool had_turn = false;
+  for (std::size_t i = 0; i < kRecent; ++i) {
+    others = std::max(others, served(i).others);
+    had_turn = had_turn || served(i).producer == place.producer;
+    if (!had_turn) ++since;
+  }
+  if (had_turn && since + waiting_.size() - 1 < others) return true;
+  return std::ranges::any_of(served_, [&](const Served& one) {
+    return one.producer != 0 && one.producer != place.producer &&
+           std::ranges::count(served_, one.producer, &Served::producer) >= 2 &&
+           std::ranges::count(waiting_, one.producer, &Place::producer) == 0;
   });
 }
 

@@ -11,9 +11,12 @@
 // return take no turn of those that stay, and leave nothing behind.
 //
 // A producer is out of the line while it loads and submits. So a large batch would often be first:
-// it waits alone while the producer of small ones is away. `is_due` says whether its turn has come:
-// its tag is no further ahead than an average batch, or nobody is away who comes back, as far as
-// the last batches tell, or it has let others come back (`give_way`) and nobody did.
+// it waits alone while the producer of small ones is away. And of two that are equal the one whose
+// host is quicker would take two turns in a row. `is_due` says whether its turn has come: nobody is
+// away who comes back, as far as the last batches tell, or it has let others come back (`give_way`)
+// and nobody did. Away is a producer that had two of the last batches. Threads that are new for
+// each batch are known by their number alone: as many others as waited at one time should have come
+// since its own last turn.
 //
 // A data structure only; the user holds the lock.
 
@@ -66,9 +69,16 @@ class FairLine {
   [[nodiscard]] const std::vector<Place*>& waiting() const noexcept { return waiting_; }
 
  private:
+  struct Served {
+    std::uint64_t producer = 0;
+    std::size_t others = 0;  ///< that waited then
+  };
   static constexpr std::size_t kRecent = 16;
 
-  /// Whether a producer that had two of the last batches is neither this one nor in the line.
+  /// Of the last batches, the one before so many.
+  [[nodiscard]] const Served& served(std::size_t before) const noexcept {
+    return served_.at((next_served_ - 1 - before) % kRecent);
+  }
   [[nodiscard]] bool is_anybody_away(const Place& place) const noexcept;
 
   std::vector<Place*> waiting_;  ///< in no order
@@ -76,9 +86,9 @@ class FairLine {
   Virtual virtual_time_ = 0;
   std::optional<Bytes> last_bytes_{};
   std::uint64_t arrivals_ = 0;
-  std::array<std::uint64_t, kRecent> served_{};  ///< producers of the last batches
+  std::array<Served, kRecent> served_{};
   std::size_t next_served_ = 0;
-  std::size_t since_another_ = 0;  ///< batches that the last producer had in a row
+  std::size_t alone_ = 0;  ///< last batches of one producer, with no other waiting
 };
 
 }  // namespace weir

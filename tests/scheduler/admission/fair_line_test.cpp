@@ -267,6 +267,27 @@ TEST(FairLine, EqualsGiveWayToEachOtherAndNobodyToThoseWhoNeverReturn) {
   EXPECT_TRUE(line.is_due(place));
 }
 
+TEST(FairLine, WhoStaysGivesWayToAsManyNewThreadsAsWaitedAtOneTime) {
+  FairLine line;
+  FairLine::Place stays;
+  std::array<FairLine::Place, 2> fresh;
+  std::uint64_t last = 1;
+  line.join(stays, 1, mib(1));
+  for (FairLine::Place& place : fresh) line.join(place, ++last, mib(1));
+  line.serve(stays);  // two others wait
+  line.join(stays, 1, mib(1));
+  EXPECT_TRUE(line.is_due(stays)) << "both are there";
+  for (FairLine::Place& place : fresh) line.serve(place);
+  EXPECT_TRUE(line.is_due(stays)) << "both have had their turn";
+  line.serve(stays);
+  line.join(stays, 1, mib(1));
+  EXPECT_FALSE(line.is_due(stays)) << "none has come since";
+  line.join(fresh.at(0), ++last, mib(1));
+  EXPECT_FALSE(line.is_due(stays)) << "one has";
+  line.join(fresh.at(1), ++last, mib(1));
+  EXPECT_TRUE(line.is_due(stays)) << "both have";
+}
+
 TEST(ThreadNumbers, AreNeverUsedAgain) {
   std::set<std::uint64_t> numbers{this_thread_number()};
   for (int i = 0; i < 20; ++i) {
