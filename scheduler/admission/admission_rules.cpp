@@ -102,7 +102,7 @@ void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>
                            bool learn, const Passed& passed) {
   ledger_.note_passed(passed);
   const StreamQueue queue = ledger_.queued(*ticket.kind);
-  if (ticket.waited_for_memory || first() != nullptr) limit_.note_held_back(queue);
+  if (ticket.waited_for_memory || first() != nullptr) limit_.note_full(queue);
   limit_.note_closed(queue);
   last_closed_by_ = ticket.thread;
   ledger_.close(ticket, points, learn);

@@ -29,10 +29,11 @@ namespace weir {
 /// Device time of each stream.
 using StreamTimes = std::array<std::chrono::nanoseconds, kStreamRoles>;
 
-/// Device time that is expected behind the running work of a stream.
+/// Device time that is expected of a stream.
 struct StreamQueue {
   std::size_t role = 0;
-  std::chrono::nanoseconds time{};
+  std::chrono::nanoseconds time{};  ///< behind the running work
+  std::chrono::nanoseconds all{};   ///< with the running work
 };
 
 /// What one batch did on one stream, on the steady clock.

@@ -320,7 +320,7 @@ StreamQueue Ledger::queued(const BatchKind& kind) const noexcept {
     });
     if (runs == submitted_.end()) continue;
     const auto behind = queued_.at(role) - (*runs)->expected.at(role);
-    if (behind > fullest.time) fullest = {.role = role, .time = behind};
+    if (behind > fullest.time) fullest = {.role = role, .time = behind, .all = queued_.at(role)};
   }
   return fullest;
 }

@@ -7,24 +7,26 @@
 // - It begins with half a second, at most 192 batches, and lets batches hold half of the room
 //   beside live memory. While the time of no batch is known, with four batches. A lower beginning
 //   costs the first bursts; see docs/throttling.md for figures.
-// - Two things show how long a queue was *needed*. A queue that falls while nobody is held back:
-//   the host was late by so much. And the time lost (FreeRun) beside the limit under which a batch
-//   was last held back: so much longer it should have been. The longest is kept, and fades by a
-//   32nd in each window of 96 batches.
+// - Two things show how long a queue was *needed*. A queue that falls while nobody is held back, a
+//   *drain*: the host was late by so much. And the time lost (FreeRun) beside the limit under which
+//   a batch was last held back: so much longer it should have been. The longest is kept, and fades
+//   by a 32nd in each window of 96 batches.
 // - The limit *keeps* two and a half times what was needed, less what may be lost. Where time is
 //   lost, it grows to that at once, by at most 32 times what was lost. Half of the room is enough
 //   until then, and all of it afterwards.
 // - After a window in which a batch was held back it falls to the window's longest queue, and by
-//   half of what it has above what it keeps; by all of it after the second window in a row that
-//   needed no more than was known. A host that is never held back fills no memory, so the limit
-//   stays for its next burst.
+//   half of what it has above what it keeps; by all of it after a second such window in a row that
+//   needed no more than was left of what was known. A host that is never held back fills no memory,
+//   so the limit stays for its next burst.
 // - Of each 256 ns that the device runs, 1 ns may be lost before it grows: a longer queue holds
-//   memory all the time, which a rare hiccup is not worth. More than that is owed, and until it is
-//   made up for, the limit does not fall. Unused, it adds up to the time of 16 average batches.
+//   memory all the time, which a rare hiccup is not worth. Unused, it adds up to the time of 16
+//   average batches. More than that is owed, and until it is made up for, the limit does not fall.
+//   Half a second at most is owed: no queue is kept for a pause that is longer.
 //
 // A data structure only; the user holds the lock.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 
@@ -44,8 +46,8 @@ struct RunAheadStatistics {
 class RunAheadLimit {
  public:
   using Duration = std::chrono::nanoseconds;
-  static constexpr std::uint64_t kFirstBatches = 192;  ///< also of the first window, at most
-  static constexpr Duration kFirstTime = std::chrono::milliseconds(500);
+  static constexpr std::uint64_t kFirstBatches = 192;  ///< the first window has as many, or 96
+  static constexpr Duration kFirstTime = std::chrono::milliseconds(500);  ///< and the most owed
   static constexpr std::uint64_t kUnknownBatches = 4;
   static constexpr std::uint64_t kWindow = 96;
   static constexpr int kGrowth = 32;     ///< times the time lost, at most
@@ -79,23 +81,22 @@ class RunAheadLimit {
 
   // `queue`: of the fullest of the batch's streams, with the batch itself.
 
-  /// Call when the target, or memory, has held a batch back until now.
+  /// Call when the target has held a batch back until now.
   void note_held_back(const StreamQueue& queue) noexcept {
-    window_.held_back = true;
     held_at_ = limit_;
     lost_since_ = {};
+    note_full(queue);
+  }
+  /// Call when memory, or another batch, has.
+  void note_full(const StreamQueue& queue) noexcept {
+    window_.held_back = true;
     full_ = {};  // they fell because nobody was admitted
-    full_.at(queue.role) = queue.time;
+    full_.at(queue.role) = queue;
   }
   /// Call when the frontend itself has let the queues run empty.
   void note_drained() noexcept { full_ = {}; }
   /// Call when a batch is closed.
-  void note_closed(const StreamQueue& queue) noexcept {
-    Duration& full = full_.at(queue.role);
-    full = std::max(full, queue.time);
-    need(full - queue.time);
-    window_.most = std::max(window_.most, queue.time);
-  }
+  void note_closed(const StreamQueue& queue) noexcept;
   /// Call once for each settled batch, with its time on its busiest stream and what is newly lost.
   void note_settled(Duration device_time, Duration lost) noexcept;
 
@@ -123,11 +124,11 @@ class RunAheadLimit {
   bool has_grown_ = false;  ///< time was lost
   Duration limit_{};
   Duration most_{};
-  Duration average_{};   ///< device time of a batch, moving
-  Duration may_lose_{};  ///< before it grows; below zero: owed
-  StreamTimes full_{};   ///< the longest queues since they last fell for another reason
-  Duration needed_{};    ///< the longest, fading
-  Duration held_at_{};   ///< the limit when a batch was last held back
+  Duration average_{};                            ///< device time of a batch, moving
+  Duration may_lose_{};                           ///< before it grows; below zero: owed
+  std::array<StreamQueue, kStreamRoles> full_{};  ///< longest since they fell for another reason
+  Duration needed_{};                             ///< the longest, fading
+  Duration held_at_{};                            ///< the limit when a batch was last held back
   Duration lost_since_{};
   bool is_calm_ = false;  ///< the last window needed no more than was known
   Window window_;

@@ -180,11 +180,13 @@ TEST(AdmissionRules, LostTimeLengthensTheTargetAndLiftsHalfOfTheRoom) {
     state.estimate = mib(1);
     return driven.rules.decide(state) == Decision::kWaitSoft;
   };
-  driven.learn("train", {kCompute}, {milliseconds(2)});
+  for (std::uint64_t i = 0; i < RunAheadLimit::kWindow; ++i) {
+    driven.learn("train", {kCompute}, {milliseconds(2)});
+  }
   EXPECT_TRUE(soft());
   EXPECT_EQ(lost(driven), milliseconds(3));
   EXPECT_FALSE(soft());
-  EXPECT_GT(driven.rules.run_ahead().target, milliseconds(2 * 94 + 4 * 2));
+  EXPECT_GT(driven.rules.run_ahead().target, milliseconds(2 * 190 + 3));
 }
 
 TEST(AdmissionRules, TheQueueHidesTheLongestCopiesOfABatchInTheLine) {

@@ -286,6 +286,23 @@ TEST(FairLine, WhoStaysGivesWayToAsManyNewThreadsAsWaitedAtOneTime) {
   EXPECT_FALSE(line.is_due(stays)) << "one has";
   line.join(fresh.at(1), ++last, mib(1));
   EXPECT_TRUE(line.is_due(stays)) << "both have";
+  for (FairLine::Place& place : fresh) line.serve(place);
+  for (int i = 0; i < 15; ++i) {
+    line.serve(stays);
+    line.join(stays, 1, mib(1));
+    EXPECT_FALSE(line.is_due(stays)) << "they may still come";
+  }
+  line.serve(stays);
+  line.join(stays, 1, mib(1));
+  EXPECT_TRUE(line.is_due(stays)) << "none has come for 16 turns";
+}
+
+TEST(FairLine, WhoHadNoTurnYetWaitsForNobodyHoweverManyCame) {
+  FairLine line;
+  std::array<FairLine::Place, 20> all;
+  for (std::size_t i = 0; i < all.size(); ++i) line.join(all.at(i), 1 + i, mib(1));
+  for (std::size_t i = 0; i < all.size() - 1; ++i) line.serve(all.at(i));
+  EXPECT_TRUE(line.is_due(all.back()));
 }
 
 TEST(ThreadNumbers, AreNeverUsedAgain) {

@@ -28,7 +28,7 @@ RunAheadTarget adapted(Time time, bool half_of_room) {
 }
 
 /// The queue of the first stream.
-StreamQueue queue_of(Time time) { return {.role = 0, .time = time}; }
+StreamQueue queue_of(Time time) { return {.role = 0, .time = time, .all = time + kBatch}; }
 
 /// Settles batches that lose nothing.
 void settle(RunAheadLimit& limit, int batches) {
@@ -106,11 +106,54 @@ TEST(RunAheadLimit, ALossBeforeAnybodyIsHeldBackAgainIsALateEffectOfTheSameLimit
 
 TEST(RunAheadLimit, ALossEndsTheFirstWindowAndHalfOfTheRoomForGood) {
   RunAheadLimit limit;
+  for (int i = 1; i < kWindow; ++i) lose(limit, {});
   lose(limit, 2 * kBatch);
   EXPECT_EQ(limit.target(), adapted(kFirst + 32 * 2 * kBatch, false));
   end_windows(limit, 300, 5 * kBatch);
   EXPECT_LT(time_of(limit), kBatch);
   EXPECT_FALSE(limit.target().half_of_room);
+}
+
+TEST(RunAheadLimit, ALossAmongTheFirst96BatchesEndsHalfOfTheRoomAndNotTheBeginning) {
+  RunAheadLimit limit;
+  limit.note_settled(kBatch / 50, kBatch);  // a short one, by which the others are not judged
+  EXPECT_EQ(limit.target().limit.time, RunAheadLimit::kFirstTime);
+  EXPECT_FALSE(limit.target().half_of_room);
+  settle(limit, kFirstWindow - 1);
+  EXPECT_GT(time_of(limit), kFirst - 2 * kBatch);
+}
+
+TEST(RunAheadLimit, ABeginningOfTwoBatchesEndsWithTheFirstLoss) {
+  RunAheadLimit limit({}, 2);
+  settle(limit, 2);
+  lose(limit, 2 * kBatch);
+  EXPECT_GE(time_of(limit), 2 * kBatch);
+  EXPECT_LT(time_of(limit), 5 * kBatch + kBatch / 2);
+  RunAheadLimit calm({}, 2);
+  settle(calm, kWindow - 1);
+  EXPECT_EQ(calm.target().most, 2U);
+  settle(calm, 1);
+  EXPECT_NE(calm.target().most, 2U);
+}
+
+TEST(RunAheadLimit, ForAPauseOfAMinuteNoQueueIsKept) {
+  RunAheadLimit limit = begun();
+  limit.note_settled(kBatch, std::chrono::minutes(1));
+  EXPECT_EQ(time_of(limit), (kFirst + RunAheadLimit::kFirstTime) * 5 / 2);
+  const auto until_made_up = static_cast<int>(kPart * (RunAheadLimit::kFirstTime / kBatch));
+  settle(limit, until_made_up - kWindow);
+  end_windows(limit, 3, 5 * kBatch);
+  EXPECT_LE(time_of(limit), 5 * kBatch);
+}
+
+TEST(RunAheadLimit, ALateLossNeverLowersTheTarget) {
+  RunAheadLimit limit = begun();
+  lose(limit, 10 * kBatch);
+  const Time grown = time_of(limit);
+  for (const Time lost : {kBatch / 1000, kBatch}) {
+    limit.note_settled(kBatch, lost);
+    EXPECT_GE(time_of(limit), grown);
+  }
 }
 
 TEST(RunAheadLimit, DoesNotGrowByThePartOfTheTimeThatMayBeLost) {
@@ -167,7 +210,23 @@ TEST(RunAheadLimit, AQueueThatFellBecauseNobodyWasAdmittedIsNoDrain) {
   limit.note_drained();  // the frontend has waited for the device
   limit.note_closed(queue_of({}));
   end_windows(limit, 1, 90 * kBatch);
-  EXPECT_EQ(time_of(limit), Time{});
+  EXPECT_EQ(time_of(limit), 45 * kBatch);
+}
+
+TEST(RunAheadLimit, ALongBatchThatBeginsToRunIsNoDrain) {
+  RunAheadLimit limit = begun();
+  limit.note_closed({.role = 0, .time = 90 * kBatch, .all = 91 * kBatch});
+  limit.note_closed({.role = 0, .time = 40 * kBatch, .all = 91 * kBatch});
+  end_windows(limit, 1, 90 * kBatch);
+  EXPECT_EQ(time_of(limit), 45 * kBatch);
+}
+
+TEST(RunAheadLimit, ADrainFadesAlsoWhileNobodyIsHeldBack) {
+  RunAheadLimit limit = begun();
+  limit.note_closed(queue_of(90 * kBatch));
+  end_windows(limit, 300, 10 * kBatch, false);
+  end_windows(limit, 2, 90 * kBatch);
+  EXPECT_LT(time_of(limit), kBatch);
 }
 
 TEST(RunAheadLimit, AQueueThatFellWhileTimeWasLostIsNoDrain) {
@@ -181,12 +240,20 @@ TEST(RunAheadLimit, AQueueThatFellWhileTimeWasLostIsNoDrain) {
   EXPECT_EQ(time_of(limit), (before + 100 * kBatch) * 5 / 2);
 }
 
+TEST(RunAheadLimit, MemoryThatHoldsABatchBackDoesNotChangeWhatALossIsCountedFrom) {
+  RunAheadLimit limit = begun();
+  lose(limit, 10 * kBatch);
+  limit.note_full(queue_of(90 * kBatch));
+  limit.note_settled(kBatch, kBatch);
+  EXPECT_EQ(time_of(limit), (kFirst + 11 * kBatch) * 5 / 2);
+}
+
 TEST(RunAheadLimit, ABatchOfAnotherStreamWithAShortQueueIsNoDrain) {
   RunAheadLimit limit = begun();
   limit.note_closed(queue_of(90 * kBatch));
-  limit.note_closed({.role = 3, .time = {}});
+  limit.note_closed({.role = 3});
   end_windows(limit, 1, 90 * kBatch);
-  EXPECT_EQ(time_of(limit), Time{});
+  EXPECT_EQ(time_of(limit), 45 * kBatch);
 }
 
 TEST(RunAheadLimit, TheTargetHidesTheCopiesOfTheNextBatch) {
@@ -197,9 +264,9 @@ TEST(RunAheadLimit, DoesNotFallWhileNobodyIsHeldBack) {
   RunAheadLimit limit = begun();
   end_windows(limit, 20, 5 * kBatch, false);
   EXPECT_EQ(time_of(limit), kFirst);
-  limit.note_held_back(queue_of(5 * kBatch));
-  end_windows(limit, 1, 5 * kBatch, false);
-  EXPECT_LT(time_of(limit), 5 * kBatch) << "once in a window is enough";
+  limit.note_held_back(queue_of(6 * kBatch));
+  end_windows(limit, 1, 6 * kBatch, false);
+  EXPECT_EQ(time_of(limit), 3 * kBatch) << "once in a window is enough, and it is the first";
 }
 
 TEST(RunAheadLimit, DoesNotFallWhileMoreWasLostThanMayBe) {
