@@ -8,9 +8,9 @@ set -euo pipefail
 simulate=$1
 here=$(dirname "$0")
 to=${2:-$here}
-"$simulate" --workload steady-2ms --budget 16 --batches 450 --policy unbounded,throttled \
+"$simulate" --workload steady-2ms --budget 16 --batches 600 --policy unbounded,throttled \
   --svg "$to/throttling.svg"
-"$simulate" --workload bursts --budget 16 --batches 120 --policy unbounded,throttled,batches-2 \
+"$simulate" --workload bursts --budget 16 --batches 160 --policy unbounded,throttled,batches-2 \
   --svg "$to/throttling_bursts.svg"
 "$simulate" --workload bursts --budget 16 --batches 1600 --policy throttled \
   --svg "$to/throttling_target_bursts.svg" --svg-of target
