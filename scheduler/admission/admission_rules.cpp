@@ -112,6 +112,7 @@ void AdmissionRules::settle(const Passed& passed) {
   (void)ledger_.settle(passed, [this](const Ticket& ticket) {
     const BatchRun run = ticket.run();
     const auto busiest = std::ranges::max_element(run, {}, &StreamRun::device_time);
+    limit_.note_ran(run);
     const auto credit = ticket.waited_for_memory ? free_run_.behind() : ticket.credit;
     limit_.note_settled(busiest->device_time, free_run_.note_settled(run, credit));
   });

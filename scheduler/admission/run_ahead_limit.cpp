@@ -13,6 +13,14 @@ void RunAheadLimit::note_closed(const StreamQueue& queue) noexcept {
   window_.most = std::max(window_.most, queue.time);
 }
 
+void RunAheadLimit::note_ran(const BatchRun& run) noexcept {
+  const Duration longer = run.at(index_of(StreamRole::kCompute2)).device_time -
+                          run.at(index_of(StreamRole::kCompute)).device_time;
+  apart_.at(0) = std::max(apart_.at(0) + longer, Duration{});
+  apart_.at(1) = std::max(apart_.at(1) - longer, Duration{});
+  need(std::min(apart_.at(0), apart_.at(1)));
+}
+
 void RunAheadLimit::note_settled(Duration device_time, Duration lost) noexcept {
   average_ += (device_time - average_) / (average_.count() != 0 ? 16 : 1);
   may_lose_ = std::min(may_lose_ + device_time / kLostPart, average_ * kMostLostBatches) - lost;

@@ -7,10 +7,13 @@
 // - It begins with half a second, at most 192 batches, and lets batches hold half of the room
 //   beside live memory. While the time of no batch is known, with four batches. A lower beginning
 //   costs the first bursts; see docs/throttling.md for figures.
-// - Two things show how long a queue was *needed*. A queue that falls while nobody is held back, a
-//   *drain*: the host was late by so much. And the time lost (FreeRun) beside the limit under which
-//   a batch was last held back: so much longer it should have been. The longest is kept, and fades
-//   by a 32nd in each window of 96 batches.
+// - Three things show how long a queue was *needed*; the longest is kept, and fades by a 32nd in
+//   each window of 96 batches. A queue that falls while nobody is held back, a *drain*: the host
+//   was late by so much. The time lost (FreeRun) beside the limit under which a batch was last held
+//   back: so much longer it should have been. And how far the two compute streams drift apart and
+//   together again, since work that waits for both needs a queue between them: the smaller one of
+//   the two sums of their differences, which begin anew below zero. One of them stays zero where a
+//   stream is always the slower one.
 // - The limit *keeps* two and a half times what was needed, less what may be lost. Where time is
 //   lost, it grows to that at once, by at most 32 times what was lost. Half of the room is enough
 //   until then, and all of it afterwards.
@@ -97,6 +100,8 @@ class RunAheadLimit {
   void note_drained() noexcept { full_ = {}; }
   /// Call when a batch is closed.
   void note_closed(const StreamQueue& queue) noexcept;
+  /// Call once for each settled batch, before note_settled.
+  void note_ran(const BatchRun& run) noexcept;
   /// Call once for each settled batch, with its time on its busiest stream and what is newly lost.
   void note_settled(Duration device_time, Duration lost) noexcept;
 
@@ -127,8 +132,9 @@ class RunAheadLimit {
   Duration average_{};                            ///< device time of a batch, moving
   Duration may_lose_{};                           ///< before it grows; below zero: owed
   std::array<StreamQueue, kStreamRoles> full_{};  ///< longest since they fell for another reason
-  Duration needed_{};                             ///< the longest, fading
-  Duration held_at_{};                            ///< the limit when a batch was last held back
+  std::array<Duration, 2> apart_{};  ///< how much longer one compute stream ran, and the other
+  Duration needed_{};                ///< the longest, fading
+  Duration held_at_{};               ///< the limit when a batch was last held back
   Duration lost_since_{};
   bool is_calm_ = false;  ///< the last window needed no more than was known
   Window window_;

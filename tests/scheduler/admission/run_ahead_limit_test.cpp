@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <random>
+#include <tuple>
 
 #include "scheduler/admission/admission_decision.hpp"
 #include "scheduler/admission/free_run.hpp"
@@ -219,6 +220,40 @@ TEST(RunAheadLimit, ALongBatchThatBeginsToRunIsNoDrain) {
   limit.note_closed({.role = 0, .time = 40 * kBatch, .all = 91 * kBatch});
   end_windows(limit, 1, 90 * kBatch);
   EXPECT_EQ(time_of(limit), 45 * kBatch);
+}
+
+/// Settles batches that take so long on the streams of two roles.
+void run(RunAheadLimit& limit, int batches, StreamRole a, Time on_a, StreamRole b, Time on_b) {
+  BatchRun ran{};
+  ran.at(index_of(a)).device_time = on_a;
+  ran.at(index_of(b)).device_time = on_b;
+  for (int i = 0; i < batches; ++i) {
+    limit.note_ran(ran);
+    limit.note_settled(kBatch, {});
+  }
+}
+
+TEST(RunAheadLimit, KeepsAQueueBetweenComputeStreamsThatDriftApartAndTogether) {
+  using R = StreamRole;
+  for (const auto& [a, b, needs] :
+       {std::tuple(R::kCompute, R::kCompute2, true), std::tuple(R::kCompute2, R::kCompute, true),
+        std::tuple(R::kCopyIn, R::kCompute, false), std::tuple(R::kCompute, R::kCopyOut, false)}) {
+    RunAheadLimit limit = begun();
+    run(limit, 10, a, 3 * kBatch, b, kBatch);  // apart by 20
+    run(limit, 10, a, kBatch, b, 3 * kBatch);  // and together: 10 are left as 10 came
+    end_windows(limit, 3, 90 * kBatch);
+    EXPECT_EQ(time_of(limit) > 20 * kBatch, needs);
+    EXPECT_LT(time_of(limit), 30 * kBatch);
+  }
+}
+
+TEST(RunAheadLimit, KeepsNoQueueBetweenComputeStreamsOfWhichOneIsAlwaysSlower) {
+  for (const Time other : {Time{}, kBatch / 2}) {
+    RunAheadLimit limit = begun();
+    run(limit, 90, StreamRole::kCompute, kBatch, StreamRole::kCompute2, other);
+    end_windows(limit, 3, 90 * kBatch);
+    EXPECT_EQ(time_of(limit), Time{});
+  }
 }
 
 TEST(RunAheadLimit, ADrainFadesAlsoWhileNobodyIsHeldBack) {
