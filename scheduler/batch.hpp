@@ -7,7 +7,7 @@
 #include <atomic>
 #include <stop_token>
 
-#include "scheduler/admission/ledger.hpp"
+#include "scheduler/ledger/ticket.hpp"
 
 namespace weir {
 

@@ -13,8 +13,8 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/mutex.hpp"
-#include "scheduler/admission/ledger.hpp"
 #include "scheduler/kernel.hpp"
+#include "scheduler/ledger/ticket.hpp"
 #include "scheduler/tensor_table.hpp"
 
 namespace weir {

@@ -11,9 +11,9 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/timeline/sink.hpp"
-#include "scheduler/admission/batch_timeline.hpp"
-#include "scheduler/admission/fair_line.hpp"
-#include "scheduler/admission/memory_attempts.hpp"
+#include "scheduler/barrier.hpp"
+#include "scheduler/ledger/batch_timeline.hpp"
+#include "scheduler/memory_attempts.hpp"
 
 namespace weir {
 namespace {

@@ -192,7 +192,7 @@ bool Scheduler::try_enqueue(Operation& operation, const Uses& uses, const Owner&
     for (const TensorList& used : {uses.reads, uses.writes}) {
       for (const Tensor& tensor : used) memory_.note_use(tensor.state_->memory, uses.stream);
     }
-    if (owner.batch.ticket != nullptr) owner.batch.ticket->touched.at(index_of(uses.stream)) = true;
+    if (owner.batch.ticket != nullptr) owner.batch.ticket->touched.insert(uses.stream);
     enqueue(operation, uses, owner.batch, lock);
   } catch (...) {
     // Nobody has seen the operation: callers that use its tensors waited during its turn. The

@@ -6,7 +6,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
-#include "scheduler/admission/memory_attempts.hpp"
+#include "scheduler/memory_attempts.hpp"
 
 namespace weir {
 

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cerrno>
 #include <ctime>
 
@@ -32,6 +33,12 @@ FileSizeSignalBlocked::~FileSizeSignalBlocked() {
   while (!was_pending_ && sigtimedwait(&it, nullptr, &kNoTime) < 0 && errno == EINTR) continue;
   (void)pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   errno = error;
+}
+
+std::uint64_t this_thread_number() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  thread_local const std::uint64_t kNumber = ++last;
+  return kNumber;
 }
 
 }  // namespace weir

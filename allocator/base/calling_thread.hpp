@@ -1,11 +1,12 @@
 #pragma once
 
-// What code of ours changes or keeps on the calling thread: its cancellation, a signal, scratch
-// memory.
+// What code of ours changes or keeps on the calling thread: its cancellation, a signal, its
+// number, scratch memory.
 
 #include <pthread.h>
 
 #include <csignal>
+#include <cstdint>
 #include <utility>
 
 namespace weir {
@@ -38,6 +39,10 @@ class FileSizeSignalBlocked {
   sigset_t before_{};
   bool was_pending_ = false;  ///< one of the program's own
 };
+
+/// Returns the calling thread's number in the process, from 1 on. Never used again, unlike a thread
+/// id.
+[[nodiscard]] std::uint64_t this_thread_number() noexcept;
 
 /// Returns the calling thread's T, reused by its next call and deleted when the thread ends. Exit
 /// handlers and destructors of statics may free memory later, when a plain thread_local is gone;

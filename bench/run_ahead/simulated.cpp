@@ -29,7 +29,7 @@ class SimulatedStreams {
     ticket.note_ran(
         role,
         {.device_time = takes, .gap = idle, .starved = starved, .end = Clock::time_point(end)});
-    ticket.touched.at(index_of(role)) = true;
+    ticket.touched.insert(role);
     ends.push_back(end);
     return end;
   }

@@ -10,7 +10,7 @@
 #include "allocator/base/pressure.hpp"
 #include "bench/simulate/jitter.hpp"
 #include "bench/simulate/workload.hpp"
-#include "scheduler/admission/free_run.hpp"
+#include "scheduler/ledger/batch_run.hpp"
 
 namespace weir::simulate {
 

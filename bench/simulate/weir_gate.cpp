@@ -68,11 +68,11 @@ class WeirGate final : public Gate {
     std::array<Point, kStreamRoles> points{};
     if (flight != nullptr) {
       for (const StreamRole role : {StreamRole::kCompute, StreamRole::kCopyIn}) {
-        ticket.touched.at(index_of(role)) = true;
+        ticket.touched.insert(role);
         points.at(index_of(role)) = {.stream = stream_of(role), .sequence = flight->sequence};
       }
       if (flight->shape.collective > Time{}) {
-        ticket.touched.at(index_of(StreamRole::kCompute2)) = true;
+        ticket.touched.insert(StreamRole::kCompute2);
         points.at(index_of(StreamRole::kCompute2)) = {.stream = stream_of(StreamRole::kCompute2),
                                                       .sequence = flight->sequence};
       }

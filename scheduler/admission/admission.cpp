@@ -13,8 +13,8 @@
 #include "allocator/base/log.hpp"
 #include "allocator/base/time_after.hpp"
 #include "scheduler/admission/admission_rules.hpp"
-#include "scheduler/admission/batch_timeline.hpp"
 #include "scheduler/admission/waking.hpp"
+#include "scheduler/ledger/batch_timeline.hpp"
 
 namespace weir {
 namespace {
@@ -22,6 +22,22 @@ namespace {
 std::string describe(const Ticket& ticket) {
   return "'" + ticket.kind->name + "', begun at " + ticket.where.file + ":" +
          std::to_string(ticket.where.line);
+}
+
+/// Returns what a batch of that decision waits for; nothing if it does not wait.
+std::optional<TimelineStall> stall_of(Decision decision) {
+  switch (decision) {
+    case Decision::kWaitSoft:
+      return TimelineStall::kRunAhead;
+    case Decision::kWaitTurn:
+    case Decision::kWaitShare:
+      return TimelineStall::kTurn;
+    case Decision::kWaitOpen:
+    case Decision::kWaitHard:
+      return TimelineStall::kBudget;
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -41,8 +57,9 @@ const std::shared_ptr<Condition>& Admission::own_sleep() {
 /// or one that was first when it last looked.
 class Admission::InLine : public Applicant {
  public:
-  InLine(Admission& admission, std::string_view of, const BatchOptions& told) noexcept
-      : name(of), options(told), admission_(admission) {
+  InLine(Admission& admission, std::string_view of, const BatchOptions& told, CallSite begun,
+         std::uint32_t its_number) noexcept
+      : name(of), options(told), where(begun), number(its_number), admission_(admission) {
     hint = told.hint;
   }
   ~InLine() {
@@ -64,8 +81,10 @@ class Admission::InLine : public Applicant {
 
   const std::string_view name;
   const BatchOptions& options;
+  const CallSite where;
+  const std::uint32_t number;            ///< of the batch in the process
   Bytes needs;                           ///< the budget that it would fit in
-  std::chrono::nanoseconds patience{};   ///< of kWaitShare
+  std::chrono::nanoseconds patience{};   ///< how long it waits for others, once it has decided to
   bool stalled = false;                  ///< it has waited
   bool joined = false;                   ///< it is in the line
   bool nudged = false;                   ///< something happened since it looked
@@ -94,27 +113,27 @@ Admission::Admission(MemoryStatistics& memory, const BatchStreams& streams, Poli
 }
 
 TicketRef Admission::open(std::string_view name, const BatchOptions& options, CallSite where) {
-  const BatchId id{next_batch_number(), where};
+  const std::uint32_t number = next_batch_number();
   if (policy_ != Policy::kThrottled) {
     const Points passed = look_at_device();
     const Lock lock(mutex_);
     settle(passed);
-    Ticket& ticket = rules_.open_unheld(name, id.where, id.number);
+    Ticket& ticket = rules_.open_unheld(name, where, number);
     publish_counts();
     ticket.thread = this_thread_number();
     ticket.stop = options.stop;
     note_admission(ticket, TimelineAdmission::kAdmitted);
     return TicketRef{&ticket, ticket.serial};
   }
-  InLine place(*this, name, options);
+  InLine place(*this, name, options, where, number);
   std::optional<Wait> wait;
   for (;;) {
     Decision decision = Decision::kAdmit;
-    const auto ticket = try_admit(place, id, look_at_device(), decision);
+    const auto ticket = try_admit(place, look_at_device(), decision);
     if (ticket && !wait) return *ticket;                    // without a look at the clock
     const auto decided = std::chrono::steady_clock::now();  // ends a wait and begins the next
     if (wait && wait->cause != stall_of(decision)) {
-      count_stall(place, id, *wait, decided);
+      count_stall(place, *wait, decided);
       wait.reset();
     }
     if (ticket) return *ticket;
@@ -128,10 +147,8 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
     if (!wait) wait.emplace(Wait{.cause = *stall_of(decision), .start = decided});
     place.stalled = true;
     const auto before = std::chrono::steady_clock::now();
-    if (decision == Decision::kWaitTurn) {
-      wait_turn(place);
-    } else if (decision == Decision::kWaitShare) {
-      wait_share(place);
+    if (decision == Decision::kWaitTurn || decision == Decision::kWaitShare) {
+      wait_for_others(place);
     } else if (decision == Decision::kWaitOpen) {
       wait_for_open(place);
     } else {
@@ -145,8 +162,8 @@ AdmissionState Admission::state_of(const InLine& place, const Pressure& pressure
   return rules_.state_of(place, place.options.stop.stop_requested(), pressure);
 }
 
-std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
-                                              const Points& passed, Decision& decision) {
+std::optional<TicketRef> Admission::try_admit(InLine& place, const Points& passed,
+                                              Decision& decision) {
   AdmissionState state;
   std::optional<TicketRef> ticket;
   bool known = false;
@@ -175,7 +192,10 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
       note_listeners();
       if (given_back_.load() != looked) place.nudged = true;
     }
-    if (decision == Decision::kWaitTurn) wake_first(lock);  // it may have waited for this to come
+    if (decision == Decision::kWaitTurn) {
+      place.patience = std::chrono::nanoseconds::max();
+      wake_first(lock);  // it may have waited for this to come
+    }
     if (decision == Decision::kWaitShare) {
       place.patience = rules_.patience(state);
       rules_.give_way(place);
@@ -184,7 +204,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const BatchId& id,
     if (decision == Decision::kForce) others = let_promises_lapse();
     // The first footprint may include weights, which the second batch does not create again.
     known = place.kind->given_back.has_value();
-    Ticket& opened = rules_.admit(place, state.estimate, place.pressure, id.where, id.number);
+    Ticket& opened = rules_.admit(place, state.estimate, place.pressure, place.where, place.number);
     ticket = TicketRef{.ticket = &opened, .serial = opened.serial};
     publish_counts();
     opened.thread = place.producer;
@@ -227,15 +247,6 @@ void Admission::wake_who_waits_for_open(Waking& lock, bool awaiting) noexcept {
   }
 }
 
-/// Sleeps until `woken` is set and returns true; false if stopped.
-bool Admission::sleep(Lock& lock, const bool& woken, const std::stop_token& stop) {
-  const auto is_woken = [&]() WEIR_REQUIRES(mutex_) {
-    if (!woken) ++counts_.sleeps;
-    return woken;
-  };
-  return own_sleep()->wait(lock, stop, is_woken);
-}
-
 /// Sleeps until `woken` is set or the pool has more room than `before` shows, and returns true;
 /// false at `deadline` or if stopped. Polls, because the program may free blocks or raise limits in
 /// the pool without telling admission.
@@ -256,22 +267,16 @@ bool Admission::sleep_for_room(Lock& lock, const bool& woken, const std::stop_to
   }
 }
 
-// Ends: the first in line leaves, admitted or by an exception, and wakes the next; or another one
-// has become the first, and is woken by it. The waits below end, so the first always leaves.
-void Admission::wait_turn(InLine& place) {
-  Lock lock(mutex_);
-  place.asleep_on = own_sleep();
-  (void)sleep(lock, place.nudged, place.options.stop);
-  place.asleep_on.reset();
-}
-
-// Ends: after its patience. Whoever comes before it wakes it again when it leaves the line.
-void Admission::wait_share(InLine& place) {
-  const auto until = Clock::now() + place.patience;
+// Ends: the first in line waits at most for its patience; whoever comes before it wakes it again
+// when it leaves the line. Another one waits until the first leaves, admitted or by an exception,
+// and wakes the next; or until another one has become the first, and is woken by it. The waits
+// below end, so the first always leaves.
+void Admission::wait_for_others(InLine& place) {
+  const auto until = time_after_now(place.patience);
   Lock lock(mutex_);
   place.asleep_on = own_sleep();
   const auto is_woken = [&] { return place.nudged; };
-  ++counts_.sleeps;
+  if (!place.nudged) ++counts_.sleeps;
   (void)own_sleep()->wait_until(lock, place.options.stop, until, is_woken);
   place.asleep_on.reset();
 }
@@ -322,13 +327,11 @@ Owner Admission::owner_here() const {
 void Admission::close(TicketRef ref, bool learn) noexcept {
   std::array<Point, kStreamRoles> points{};
   bool missing = false;
-  for (const StreamRole role : kAllRoles) {
-    const std::size_t i = index_of(role);
-    if (!ref.ticket->touched.at(i)) continue;
-    const StreamId stream = streams_.ids.at(i);
-    points.at(i) = {stream, Ledger::kUnrecorded};
+  for (const std::size_t role : ref.ticket->touched) {
+    const StreamId stream = streams_.ids.at(role);
+    points.at(role) = {stream, Ledger::kUnrecorded};
     try {
-      points.at(i) = streams_.progress.record(stream);
+      points.at(role) = streams_.progress.record(stream);
     } catch (const std::exception& error) {
       missing = true;
       log(LogLevel::kWarn, std::string("a batch's point is recorded later: ") + error.what());
@@ -352,18 +355,16 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
 }
 
 void Admission::record_missing() {
-  std::array<bool, kStreamRoles> roles{};
+  StreamRoleSet roles;
   std::uint64_t closed = 0;
   {
     const Lock lock(mutex_);
     closed = rules_.ledger().closed();
     roles = rules_.ledger().unrecorded();
-    const bool any = std::ranges::count(roles, true) != 0;
-    missing_points_.store(any, std::memory_order_relaxed);
+    missing_points_.store(!roles.empty(), std::memory_order_relaxed);
   }
-  for (const StreamRole role : kAllRoles) {
-    if (!roles.at(index_of(role))) continue;
-    const Point point = streams_.progress.record(streams_.ids.at(index_of(role)));
+  for (const std::size_t role : roles) {
+    const Point point = streams_.progress.record(streams_.ids.at(role));
     const Lock lock(mutex_);
     rules_.ledger().note_recorded(role, point, closed);
   }
@@ -457,9 +458,14 @@ void Admission::warn_of_force(const AdmissionState& state, std::string_view kind
                            others + ")");
 }
 
-void Admission::count_stall(const InLine& place, const BatchId& id, const Wait& wait,
-                            Clock::time_point end) {
-  note_stall(wait.slice, wait.cause, id.number, place.name, id.where);
+void Admission::count_stall(const InLine& place, const Wait& wait, Clock::time_point end) {
+  if (TimelineSink* const sink = wait.slice.sink()) {
+    wait.slice.write({.batch = place.number,
+                      .name = sink->name(place.name),
+                      .site = sink->site(place.where.file, place.where.line),
+                      .kind = TimelineKind::kStall,
+                      .detail = static_cast<std::uint8_t>(wait.cause)});
+  }
   const Lock lock(mutex_);
   Stalls& stalls = wait.cause == TimelineStall::kTurn       ? counts_.turn
                    : wait.cause == TimelineStall::kRunAhead ? counts_.soft

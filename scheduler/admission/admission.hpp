@@ -25,9 +25,9 @@
 #include "allocator/timeline/source.hpp"
 #include "scheduler/admission/admission_decision.hpp"
 #include "scheduler/admission/admission_rules.hpp"
-#include "scheduler/admission/ledger.hpp"
 #include "scheduler/admission/policy.hpp"
 #include "scheduler/device/stream.hpp"
+#include "scheduler/ledger/ledger.hpp"
 
 namespace weir {
 
@@ -140,12 +140,6 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] std::optional<Bytes> expected(std::string_view kind);
 
  private:
-  /// A batch's number in the process, and where it was begun.
-  struct BatchId {
-    std::uint32_t number = 0;
-    CallSite where;
-  };
-
   // For timelines and live views.
   void add_figures(LiveFigures& figures) const override;
   void record_live(TimelineSink& sink) override;
@@ -160,10 +154,9 @@ class Admission final : public BudgetUser, private TimelineSource {
   [[nodiscard]] AdmissionState state_of(const InLine& place, const Pressure& pressure) const
       WEIR_REQUIRES(mutex_);
   /// Settles what the device has `passed`, and decides on the batch.
-  [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, const BatchId& id,
-                                                   const Points& passed, Decision& decision);
-  void wait_turn(InLine& place);
-  void wait_share(InLine& place);
+  [[nodiscard]] std::optional<TicketRef> try_admit(InLine& place, const Points& passed,
+                                                   Decision& decision);
+  void wait_for_others(InLine& place);
   void wait_for_open(InLine& place);
   void wait_for_device(InLine& place, Decision decision);
   void wake_first(Waking& lock) noexcept WEIR_REQUIRES(mutex_);
@@ -171,7 +164,6 @@ class Admission final : public BudgetUser, private TimelineSource {
   void wake_blocked(Waking& lock, bool whole) noexcept WEIR_REQUIRES(mutex_);
   void fail_youngest(Waking& lock) noexcept WEIR_REQUIRES(mutex_);
   void note_listeners() noexcept WEIR_REQUIRES(mutex_);
-  bool sleep(Lock& lock, const bool& woken, const std::stop_token& stop) WEIR_REQUIRES(mutex_);
   bool sleep_for_room(Lock& lock, const bool& woken, const std::stop_token& stop,
                       std::chrono::steady_clock::time_point deadline, const Pressure& before)
       WEIR_REQUIRES(mutex_);
@@ -192,7 +184,7 @@ class Admission final : public BudgetUser, private TimelineSource {
   void warn_if_no_room(const AdmissionState& state, std::string_view kind);
   void warn_of_force(const AdmissionState& state, std::string_view kind, const std::string& others);
   void count_waits(TicketRef ref, const Stalls& waits) WEIR_REQUIRES(mutex_);
-  void count_stall(const InLine& place, const BatchId& id, const Wait& wait, Clock::time_point end);
+  void count_stall(const InLine& place, const Wait& wait, Clock::time_point end);
 
   MemoryStatistics& memory_;
   const BatchStreams streams_;

@@ -16,9 +16,9 @@
 #include "scheduler/admission/admission_decision.hpp"
 #include "scheduler/admission/fair_line.hpp"
 #include "scheduler/admission/free_run.hpp"
-#include "scheduler/admission/ledger.hpp"
 #include "scheduler/admission/policy.hpp"
 #include "scheduler/admission/run_ahead_limit.hpp"
+#include "scheduler/ledger/ledger.hpp"
 
 namespace weir {
 

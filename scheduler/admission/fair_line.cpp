@@ -1,7 +1,6 @@
 #include "scheduler/admission/fair_line.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <tuple>
 
 namespace weir {
@@ -56,12 +55,6 @@ void FairLine::leave(Place& place) noexcept {
   if (first_ != &place) return;
   const auto first = std::ranges::min_element(waiting_, is_before);
   first_ = first != waiting_.end() ? *first : nullptr;
-}
-
-std::uint64_t this_thread_number() noexcept {
-  static std::atomic<std::uint64_t> last{0};
-  thread_local const std::uint64_t kNumber = ++last;
-  return kNumber;
 }
 
 }  // namespace weir

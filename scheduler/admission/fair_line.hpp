@@ -30,10 +30,6 @@
 
 namespace weir {
 
-/// Returns the calling thread's number in the process, from 1 on. Never used again, unlike a thread
-/// id.
-[[nodiscard]] std::uint64_t this_thread_number() noexcept;
-
 class FairLine {
  public:
   /// Bytes over a weight, in units of 2^-32 bytes: any weight counts for a batch of one byte, and

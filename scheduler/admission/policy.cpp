@@ -1,6 +1,6 @@
 #include "scheduler/admission/policy.hpp"
 
-#include <array>
+#include "allocator/base/time_text.hpp"
 
 namespace weir {
 namespace {
@@ -8,26 +8,7 @@ namespace {
 /// Reached by every queued time, so the number of batches alone decides.
 constexpr std::chrono::nanoseconds kAnyTime{0};
 
-struct TimeUnit {
-  std::string_view name;
-  std::int64_t nanoseconds;
-};
-constexpr std::array<TimeUnit, 3> kTimeUnits{
-    {{"ms", 1'000'000}, {"us", 1'000}, {"s", 1'000'000'000}}};
-
 }  // namespace
-
-std::optional<std::chrono::nanoseconds> parse_time(std::string_view text) {
-  constexpr std::uint64_t kLongest = 3600ULL * 1'000'000'000ULL;
-  for (const TimeUnit& unit : kTimeUnits) {
-    if (!text.ends_with(unit.name)) continue;
-    const auto whole = parse_whole(text.substr(0, text.size() - unit.name.size()));
-    const auto factor = static_cast<std::uint64_t>(unit.nanoseconds);
-    if (!whole || *whole == 0 || *whole > kLongest / factor) return std::nullopt;
-    return std::chrono::nanoseconds(static_cast<std::int64_t>(*whole * factor));
-  }
-  return std::nullopt;
-}
 
 RunAhead parse_run_ahead(std::string_view name, std::string_view text) {
   if (text == "auto") return {};
@@ -37,13 +18,6 @@ RunAhead parse_run_ahead(std::string_view name, std::string_view text) {
   }
   if (const auto time = parse_time(text)) return {.batches = 1, .time = *time};
   refuse(name, text, "auto, a number of batches of 1 or more, a time such as 20ms, or off");
-}
-
-std::string exact_time(std::chrono::nanoseconds time) {
-  const auto us = time.count() / 1000;
-  if (us % 1'000'000 == 0) return std::to_string(us / 1'000'000) + "s";
-  if (us % 1'000 == 0) return std::to_string(us / 1'000) + "ms";
-  return std::to_string(us) + "us";
 }
 
 std::string format_run_ahead(const RunAhead& run_ahead) {

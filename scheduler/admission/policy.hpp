@@ -53,12 +53,6 @@ struct RunAhead {
   friend bool operator==(const RunAhead&, const RunAhead&) = default;
 };
 
-/// Parses a whole number with a unit (s, ms, us), `20ms`: above zero, up to an hour. Returns
-/// nothing for any other text.
-[[nodiscard]] std::optional<std::chrono::nanoseconds> parse_time(std::string_view text);
-/// Returns a text that parse_time reads as the same time of whole microseconds: `1500us`, `20ms`.
-[[nodiscard]] std::string exact_time(std::chrono::nanoseconds time);
-
 /// Parses `auto` (at least two batches, and as much time as it takes to keep the device busy), a
 /// number of batches, a time such as `20ms` (s, ms, us), or `off`. Otherwise throws UsageError.
 [[nodiscard]] RunAhead parse_run_ahead(std::string_view name, std::string_view text);

@@ -11,10 +11,10 @@
  * The line keeps nothing of a producer between two of its batches. So each batch stands as well for
  * one of a thread that comes once and never returns.
  *
- * Left out: the clock (a soft limit of two batches stands for RunAheadLimit; Admission::wait_share is
- * a delay, as there may be between any two steps), learning, weights, more streams than one, points
- * that could not be recorded, batches that are never closed (Ledger::take_forgotten), handover on the
- * device.
+ * Left out: the clock (a soft limit of two batches stands for RunAheadLimit; the patience of the first
+ * in line is a delay, as there may be between any two steps), learning, weights, more streams than
+ * one, points that could not be recorded, batches that are never closed (Ledger::take_forgotten),
+ * handover on the device.
  *
  * Switches, with -D; check.py has those that are searched:
  *   BUDGET    units of memory
@@ -417,7 +417,7 @@ look:
     if
     :: decision == ADMIT || decision == FORCE -> goto admitted
     :: decision == REFUSE -> goto cancelled
-    :: decision == WAIT_TURN ->                    /* Admission::wait_turn */
+    :: decision == WAIT_TURN ->                    /* Admission::wait_for_others */
       (nudged[_pid] || stop[_pid]);
       goto look
     :: decision == WAIT_DEVICE ->                  /* Admission::wait_for_device, Ledger::point_to_await */

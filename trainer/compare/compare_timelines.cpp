@@ -8,7 +8,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/setting.hpp"
-#include "scheduler/admission/batch_timeline.hpp"
+#include "scheduler/ledger/batch_timeline.hpp"
 #include "tools/program/numbers.hpp"
 #include "tools/program/temporary_folder.hpp"
 #include "tools/timeline/analysis/counters.hpp"

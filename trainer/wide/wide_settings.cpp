@@ -8,7 +8,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
-#include "scheduler/admission/policy.hpp"
+#include "allocator/base/time_text.hpp"
 #include "tools/program/numbers.hpp"
 #include "trainer/checkpoint/checkpoint_reader.hpp"
 #include "trainer/data/batches.hpp"

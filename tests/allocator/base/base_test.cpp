@@ -7,13 +7,16 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "allocator/base/tick_clock.hpp"
 #include "allocator/base/time_after.hpp"
+#include "allocator/base/time_text.hpp"
 #include "support/environment.hpp"
 #include "support/log_capture.hpp"
 #include "support/message_of.hpp"
@@ -88,6 +91,26 @@ TEST(TimeAfter, IsTheLatestTimeWhereTheSumDoesNotFit) {
 TEST(TimeAfter, IsNowForANegativeLength) {
   EXPECT_EQ(time_after(kNow, seconds(-1)), kNow);
   EXPECT_EQ(time_after(kNow, nanoseconds::min()), kNow);
+}
+
+TEST(TimeText, HasAUnitAndEndsAtAnHour) {
+  EXPECT_EQ(parse_time("7us"), std::chrono::microseconds(7));
+  EXPECT_EQ(parse_time("250ms"), std::chrono::milliseconds(250));
+  EXPECT_EQ(parse_time("3600s"), std::chrono::hours(1));
+  for (const char* text : {"7us", "250ms", "3600s", "1500us"}) {
+    EXPECT_EQ(exact_time(*parse_time(text)), text);
+  }
+  for (const char* bad : {"", "s", "10", "0s", "-1s", "1.5s", "3601s", "10 s", "1h"}) {
+    EXPECT_FALSE(parse_time(bad)) << bad;
+  }
+}
+
+TEST(ThreadNumbers, AreNeverUsedAgain) {
+  std::set<std::uint64_t> numbers{this_thread_number()};
+  for (int i = 0; i < 20; ++i) {
+    std::thread([&] { EXPECT_TRUE(numbers.insert(this_thread_number()).second); }).join();
+  }
+  EXPECT_TRUE(numbers.contains(this_thread_number()));
 }
 
 TEST(TickClock, NeverGoesBackOnOneThread) {

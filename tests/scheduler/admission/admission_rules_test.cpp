@@ -39,7 +39,7 @@ class Driven {
     ++point;
     std::array<Point, kStreamRoles> points{};
     for (const StreamRole role : roles) {
-      ticket.touched.at(index_of(role)) = true;
+      ticket.touched.insert(role);
       points.at(index_of(role)) = {StreamId{1 + index_of(role)}, point};
     }
     rules.close(ticket, points, true, passed);

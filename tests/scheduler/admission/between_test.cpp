@@ -33,7 +33,7 @@ struct Between : ::testing::Test {
 // The device passes a batch between two looks of settle(): one at the streams, one of the pool.
 TEST_F(Between, ABatchIsSettledOnlyAfterItsFreesHaveReachedThePool) {
   const TicketRef batch = admission.open("train", {.hint = mib(2)});
-  batch.ticket->touched = {true, true};
+  batch.ticket->touched = {StreamRole::kCompute, StreamRole::kCompute2};
   void* const block = pool.allocate(mib(2), stream);
   admission.note_allocated(batch, mib(2));
   (void)progress.enqueue(stream);
@@ -89,7 +89,7 @@ struct BetweenShares : Between {
     const TicketRef small = admission.open("small", {.hint = kib(4)});
     admission.note_allocated(small, kib(4));
     admission.note_freed(small, kib(4), false);
-    small.ticket->touched = {true};
+    small.ticket->touched = {StreamRole::kCompute};
     small.ticket->note_ran(StreamRole::kCompute, {.device_time = takes});
     (void)progress.enqueue(stream);
     admission.close(small, true);

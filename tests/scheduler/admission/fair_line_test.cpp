@@ -6,8 +6,6 @@
 #include <array>
 #include <deque>
 #include <random>
-#include <set>
-#include <thread>
 #include <vector>
 
 #include "support/print.hpp"
@@ -303,14 +301,6 @@ TEST(FairLine, WhoHadNoTurnYetWaitsForNobodyHoweverManyCame) {
   for (std::size_t i = 0; i < all.size(); ++i) line.join(all.at(i), 1 + i, mib(1));
   for (std::size_t i = 0; i < all.size() - 1; ++i) line.serve(all.at(i));
   EXPECT_TRUE(line.is_due(all.back()));
-}
-
-TEST(ThreadNumbers, AreNeverUsedAgain) {
-  std::set<std::uint64_t> numbers{this_thread_number()};
-  for (int i = 0; i < 20; ++i) {
-    std::thread([&] { EXPECT_TRUE(numbers.insert(this_thread_number()).second); }).join();
-  }
-  EXPECT_TRUE(numbers.contains(this_thread_number()));
 }
 
 }  // namespace

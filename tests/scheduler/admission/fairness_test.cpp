@@ -149,7 +149,7 @@ class SharedDevice {
     rules_.ledger().note_allocated(ref, bytes);
     held_ += bytes;
     rules_.ledger().note_freed(ref, bytes, true);
-    ticket.touched = {true};
+    ticket.touched = {StreamRole::kCompute};
     rules_.close(ticket, {Point{.stream = StreamId{1}, .sequence = ++closed_}}, true, {passed_});
     queue_.push_back({&producer, &ticket, work_of(producer.options)});
     producer.open = nullptr;

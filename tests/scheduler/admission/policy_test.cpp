@@ -44,18 +44,6 @@ TEST(Policy, OnlyUnboundedLeavesHandoverAndWaitingOut) {
   }
 }
 
-TEST(Policy, TimesHaveAUnitAndEndAtAnHour) {
-  EXPECT_EQ(parse_time("7us"), std::chrono::microseconds(7));
-  EXPECT_EQ(parse_time("250ms"), milliseconds(250));
-  EXPECT_EQ(parse_time("3600s"), std::chrono::hours(1));
-  for (const char* text : {"7us", "250ms", "3600s", "1500us"}) {
-    EXPECT_EQ(exact_time(*parse_time(text)), text);
-  }
-  for (const char* bad : {"", "s", "10", "0s", "-1s", "1.5s", "3601s", "10 s", "1h"}) {
-    EXPECT_FALSE(parse_time(bad)) << bad;
-  }
-}
-
 TEST(RunAhead, AutoIsTwoBatchesAndATimeThatAdapts) {
   const RunAhead run_ahead = parse_run_ahead("WEIR_RUN_AHEAD", "auto");
   EXPECT_EQ(run_ahead.batches, 2U);

@@ -310,7 +310,7 @@ class Schedule {
     Ticket& ticket = *batch.ref.ticket;
     const std::size_t role = below(kStreamRoles);
     std::array<Point, kStreamRoles> points{};
-    ticket.touched.at(role) = true;
+    ticket.touched.insert(kAllRoles.at(role));
     points.at(role) = {StreamId{1 + role}, ++closed_};
     Duration& ended = ended_.at(role);
     const Duration starved = ended == Duration{} ? ended : std::max(now_ - ended, Duration{});

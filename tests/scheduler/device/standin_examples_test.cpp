@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "allocator/adapt/allocation.hpp"
-#include "scheduler/admission/batch_gate.hpp"
+#include "scheduler/batch_gate.hpp"
 #include "scheduler/device/standin_fixture.hpp"
 #include "scheduler/device/stream_cuda.hpp"
 #include "scheduler/device/user_streams_cuda.hpp"

@@ -356,7 +356,7 @@ std::optional<OpenBatch> Arena::begin_batch(std::string_view kind) noexcept {
   std::optional<OpenBatch> batch;
   attempt(LogLevel::kInfo, "a batch goes on without admission", [&] {
     const TicketRef ticket = admission_.open(kind, {.stop = stop.get_token()});
-    ticket.ticket->touched.front() = true;
+    ticket.ticket->touched.insert(kAllRoles.front());
     batch = OpenBatch{.arena = this,
                       .ticket = ticket,
                       .began = Fences::Clock::now(),

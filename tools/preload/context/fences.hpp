@@ -13,7 +13,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/progress/events.hpp"
 #include "allocator/progress/progress.hpp"
-#include "scheduler/admission/ledger.hpp"
+#include "scheduler/ledger/ticket.hpp"
 #include "tools/preload/context/captures.hpp"
 #include "tools/preload/context/fence_due.hpp"
 #include "tools/preload/context/thread_life.hpp"

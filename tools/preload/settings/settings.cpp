@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "allocator/base/error.hpp"
+#include "allocator/base/time_text.hpp"
 #include "allocator/pool_kind.hpp"
 
 namespace weir::preload {

@@ -1,10 +1,9 @@
-#include "scheduler/admission/ledger.hpp"
+#include "scheduler/ledger/ledger.hpp"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
-#include "scheduler/admission/batch_timeline.hpp"
+#include "scheduler/ledger/batch_timeline.hpp"
 
 namespace weir {
 namespace {
@@ -18,41 +17,7 @@ bool refers_to_open(TicketRef ref) {
 /// Returns how much of its peak it has given back by now.
 Bytes given_back(const Ticket& ticket) { return minus_or_zero(ticket.peak, ticket.net); }
 
-std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) {
-  return std::chrono::nanoseconds(time.time_since_epoch()).count();
-}
-
-std::chrono::nanoseconds read(const std::atomic<std::int64_t>& time) {
-  return std::chrono::nanoseconds(time.load(std::memory_order_relaxed));
-}
-
 }  // namespace
-
-void Ticket::note_ran(StreamRole role, const TaskTime& time) noexcept {
-  Ran& on = ran.at(index_of(role));
-  const auto relaxed = std::memory_order_relaxed;
-  const std::int64_t ends = nanoseconds_of(time.end);
-  if (on.device_time.fetch_add(time.device_time.count(), relaxed) == 0) {
-    on.gap.store(time.gap.count(), relaxed);
-    on.begun.store(ends - time.device_time.count(), relaxed);
-  }
-  on.starved.fetch_add(time.starved.count(), relaxed);
-  on.ended.store(ends, relaxed);
-}
-
-BatchRun Ticket::run() const noexcept {
-  BatchRun runs{};
-  for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    if (!touched.at(role)) continue;
-    const Ran& on = ran.at(role);
-    runs.at(role) = {.device_time = read(on.device_time),
-                     .gap = read(on.gap),
-                     .starved = read(on.starved),
-                     .begun = read(on.begun),
-                     .ended = read(on.ended)};
-  }
-  return runs;
-}
 
 BatchKind& Ledger::use(std::string_view name) {
   if (last_kind_ == nullptr || last_kind_->name != name) {
@@ -154,7 +119,7 @@ void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points
   ticket.learn = learn;
   ticket.closed = ++closed_;
   for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    if (!ticket.touched.at(role)) dequeue(ticket, role);
+    if (!ticket.touched.contains(role)) dequeue(ticket, role);
   }
   submitted_.push_back(&ticket);
   has_news_ = pass(ticket) || has_news_;
@@ -168,8 +133,9 @@ void Ledger::dequeue(Ticket& ticket, std::size_t role) noexcept {
 void Ledger::note_passed(const std::array<std::uint64_t, kStreamRoles>& passed) noexcept {
   bool is_new = false;
   for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    is_new = is_new || passed.at(role) > passed_.at(role);
-    passed_.at(role) = std::max(passed_.at(role), passed.at(role));
+    if (passed.at(role) <= passed_.at(role)) continue;
+    passed_.at(role) = passed.at(role);
+    is_new = true;
   }
   if (!is_new) return;
   has_news_ = true;
@@ -178,8 +144,7 @@ void Ledger::note_passed(const std::array<std::uint64_t, kStreamRoles>& passed) 
 
 bool Ledger::pass(Ticket& ticket) noexcept {
   bool is_passed = true;
-  for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    if (!ticket.touched.at(role)) continue;
+  for (const std::size_t role : ticket.touched) {
     if (ticket.points.at(role).sequence <= passed_.at(role)) {
       dequeue(ticket, role);
     } else {
@@ -191,8 +156,7 @@ bool Ledger::pass(Ticket& ticket) noexcept {
 
 void Ledger::settle(Ticket& ticket) {
   if (ticket.learn) learn_times(ticket);
-  for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    if (!ticket.touched.at(role)) continue;
+  for (const std::size_t role : ticket.touched) {
     Ticket::Ran& on = ticket.ran.at(role);
     for (auto* time : {&on.device_time, &on.gap, &on.starved, &on.begun, &on.ended}) {
       time->store(0, std::memory_order_relaxed);
@@ -230,7 +194,8 @@ void Ledger::learn_times(const Ticket& ticket) noexcept {
   BatchKind& kind = *ticket.kind;
   const bool is_first_of_all = mean_times_ == StreamTimes{};
   for (std::size_t role = 0; role < kStreamRoles; ++role) {
-    const auto time = read(ticket.ran.at(role).device_time);
+    const std::chrono::nanoseconds time(
+        ticket.ran.at(role).device_time.load(std::memory_order_relaxed));
     const auto move = [time](std::chrono::nanoseconds& average, bool is_first, int part) {
       if (time != average) average = is_first ? time : average + (time - average) / part;
     };
@@ -328,32 +293,30 @@ StreamQueue Ledger::queued(const BatchKind& kind) const noexcept {
 std::optional<Point> Ledger::point_to_await(std::optional<std::size_t> role) const noexcept {
   for (std::size_t i = submitted_.size() / 4; i < submitted_.size(); ++i) {
     const Ticket* ticket = submitted_[i];
-    for (std::size_t on = 0; on < kStreamRoles; ++on) {
+    for (const std::size_t on : ticket->touched) {
       const Point& point = ticket->points.at(on);
-      if (!ticket->touched.at(on) || point.sequence == kUnrecorded) continue;
-      if (point.sequence > passed_.at(on) && on == role.value_or(on)) return point;
+      if (point.sequence == kUnrecorded || point.sequence <= passed_.at(on)) continue;
+      if (on == role.value_or(on)) return point;
     }
   }
   return std::nullopt;
 }
 
-std::array<bool, kStreamRoles> Ledger::unrecorded() const noexcept {
-  std::array<bool, kStreamRoles> roles{};
+StreamRoleSet Ledger::unrecorded() const noexcept {
+  StreamRoleSet roles;
   for (const Ticket* ticket : submitted_) {
-    for (std::size_t role = 0; role < kStreamRoles; ++role) {
-      if (ticket->touched.at(role) && ticket->points.at(role).sequence == kUnrecorded) {
-        roles.at(role) = true;
-      }
+    for (const std::size_t role : ticket->touched) {
+      if (ticket->points.at(role).sequence == kUnrecorded) roles.insert(kAllRoles.at(role));
     }
   }
   return roles;
 }
 
-void Ledger::note_recorded(StreamRole role, Point point, std::uint64_t closed) noexcept {
+void Ledger::note_recorded(std::size_t role, Point point, std::uint64_t closed) noexcept {
   for (Ticket* ticket : submitted_) {
     if (ticket->closed > closed) continue;
-    Point& own = ticket->points.at(index_of(role));
-    if (ticket->touched.at(index_of(role)) && own.sequence == kUnrecorded) own = point;
+    Point& own = ticket->points.at(role);
+    if (own.sequence == kUnrecorded) own = point;
     has_news_ = true;
   }
 }

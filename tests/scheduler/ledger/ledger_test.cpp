@@ -1,7 +1,7 @@
 // The charges of batches and what is learned from them, without a device or a clock. One long file,
 // because every case changes the same ledger by the same few calls.
 
-#include "scheduler/admission/ledger.hpp"
+#include "scheduler/ledger/ledger.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,6 @@
 namespace weir {
 namespace {
 
-using Roles = std::array<bool, kStreamRoles>;
 using std::chrono::nanoseconds;
 using testing::random_seed;
 using testing::seed_message;
@@ -38,7 +37,8 @@ class LedgerTest : public ::testing::Test {
   }
   static TicketRef ref(Ticket& ticket) { return {&ticket, ticket.serial}; }
   /// Closes a batch that used these streams, at `point` on each.
-  void close(Ticket& ticket, std::uint64_t point, bool learn = true, const Roles& used = {true}) {
+  void close(Ticket& ticket, std::uint64_t point, bool learn = true,
+             StreamRoleSet used = {kStream}) {
     ticket.touched = used;
     std::array<Point, kStreamRoles> points{};
     points.fill({stream, point});
@@ -119,7 +119,7 @@ TEST_F(LedgerTest, ChargesAreSettledExactlyOnceAndTheSumIsZeroAfterwards) {
 
 TEST_F(LedgerTest, ABatchIsSettledOnlyWhenEveryStreamItTouchedIsPast) {
   Ticket& ticket = open(mib(1));
-  ticket.touched = {true, false, true, false};
+  ticket.touched = {StreamRole::kCompute, StreamRole::kCopyIn};
   std::array<Point, kStreamRoles> points{};
   points.at(0) = {stream, 3};
   points.at(2) = {StreamId::next(), 8};
@@ -300,8 +300,9 @@ TEST_F(LedgerTest, EachStreamHasItsOwnQueueAndABatchTheLongestOfThoseThatItUses)
     Ticket& ticket = open({}, name);
     ticket.note_ran(kStream, {.device_time = nanoseconds(compute)});
     ticket.note_ran(StreamRole::kCopyIn, {.device_time = nanoseconds(copy)});
-    Roles used{compute != 0};
-    used.at(kCopy) = copy != 0;
+    StreamRoleSet used;
+    if (compute != 0) used.insert(kStream);
+    if (copy != 0) used.insert(StreamRole::kCopyIn);
     close(ticket, ++sequence, true, used);
   };
   submit("train", 5'000, 4'000);
@@ -354,7 +355,7 @@ TEST_F(LedgerTest, ABatchWhosePointIsPassedWhenItIsClosedIsSettledWithTheNextLoo
   EXPECT_EQ(ledger.settle({9}), 1U);
   close(open({}), Ledger::kUnrecorded);
   EXPECT_EQ(ledger.settle({9}), 0U);
-  ledger.note_recorded(kStream, {stream, 9}, ledger.closed());
+  ledger.note_recorded(index_of(kStream), {stream, 9}, ledger.closed());
   EXPECT_EQ(ledger.settle({9}), 1U);
 }
 
@@ -470,10 +471,10 @@ TEST_F(LedgerTest, APointThatCouldNotBeRecordedIsNeverPassedUntilItIs) {
   Ticket& ticket = open(mib(1));
   close(ticket, Ledger::kUnrecorded);
   EXPECT_EQ(ledger.settle({11}), 0U);
-  EXPECT_TRUE(ledger.unrecorded().at(index_of(kStream)));
+  EXPECT_TRUE(ledger.unrecorded().contains(index_of(kStream)));
   EXPECT_FALSE(ledger.point_to_await().has_value()) << "nobody can wait for it";
-  ledger.note_recorded(kStream, {stream, 12}, ledger.closed());
-  EXPECT_FALSE(ledger.unrecorded().at(index_of(kStream)));
+  ledger.note_recorded(index_of(kStream), {stream, 12}, ledger.closed());
+  EXPECT_FALSE(ledger.unrecorded().contains(index_of(kStream)));
   EXPECT_EQ(ledger.point_to_await()->sequence, 12U);
   EXPECT_EQ(ledger.settle({12}), 1U);
 }
@@ -482,9 +483,10 @@ TEST_F(LedgerTest, APointRecordedLateIsOnlyForTheBatchesThatWereClosedBefore) {
   close(open({}), Ledger::kUnrecorded);
   const std::uint64_t closed = ledger.closed();
   close(open({}), Ledger::kUnrecorded);
-  ledger.note_recorded(kStream, {stream, 12}, closed);
+  ledger.note_recorded(index_of(kStream), {stream, 12}, closed);
   EXPECT_EQ(ledger.settle({12}), 1U);
-  EXPECT_TRUE(ledger.unrecorded().at(index_of(kStream))) << "the second may have gone on since";
+  EXPECT_TRUE(ledger.unrecorded().contains(index_of(kStream)))
+      << "the second may have gone on since";
 }
 
 TEST_F(LedgerTest, AnyOrderOfStepsEndsWithNoCharge) {

@@ -1,4 +1,4 @@
-#include "scheduler/admission/batch_gate.hpp"
+#include "scheduler/batch_gate.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -7,7 +7,7 @@
 
 #include "allocator/base/error.hpp"
 #include "allocator/budget_source.hpp"
-#include "scheduler/admission/memory_attempts.hpp"
+#include "scheduler/memory_attempts.hpp"
 
 namespace weir {
 namespace {
@@ -77,7 +77,7 @@ GatedBatch BatchGate::begin(std::string_view kind, const BatchOptions& options, 
     throw UsageError("begin '" + std::string(kind) + "': weight 0; allowed: 1 or more");
   }
   const TicketRef ticket = admission_.open(kind, options, where);
-  std::fill_n(ticket.ticket->touched.begin(), streams_, true);
+  for (std::size_t i = 0; i < streams_; ++i) ticket.ticket->touched.insert(kAllRoles.at(i));
   return {*this, ticket, options.stop};
 }
 

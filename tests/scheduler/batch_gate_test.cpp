@@ -1,6 +1,6 @@
 // Admission for a frontend that has no scheduler: a pool, streams and batches.
 
-#include "scheduler/admission/batch_gate.hpp"
+#include "scheduler/batch_gate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "scheduler/admission/batch_timeline.hpp"
+#include "scheduler/ledger/batch_timeline.hpp"
 
 #include <atomic>
 #include <utility>
@@ -68,35 +68,6 @@ void note_settled_unheard(TimelineSink& sink, const SettledUnheard& batch) noexc
   if (!batch.knew_close) sink.write(record);
   record.kind = TimelineKind::kSettle;
   sink.write(record);
-}
-
-std::optional<TimelineStall> stall_of(Decision decision) noexcept {
-  switch (decision) {
-    case Decision::kWaitSoft:
-      return TimelineStall::kRunAhead;
-    case Decision::kWaitTurn:
-    case Decision::kWaitShare:
-      return TimelineStall::kTurn;
-    case Decision::kWaitOpen:
-    case Decision::kWaitHard:
-      return TimelineStall::kBudget;
-    case Decision::kAdmit:
-    case Decision::kForce:
-    case Decision::kRefuse:
-      break;
-  }
-  return std::nullopt;
-}
-
-void note_stall(const TimelineSlice& slice, TimelineStall cause, std::uint32_t number,
-                std::string_view kind, CallSite where) noexcept {
-  TimelineSink* const sink = slice.sink();
-  if (sink == nullptr) return;
-  slice.write({.batch = number,
-               .name = sink->name(kind),
-               .site = sink->site(where.file, where.line),
-               .kind = TimelineKind::kStall,
-               .detail = static_cast<std::uint8_t>(cause)});
 }
 
 }  // namespace weir
