@@ -124,7 +124,8 @@ class SimulatedCase {
     if (!producer.is_in_line) {
       producer.place = {};
       const std::uint64_t number = producer.batch().new_thread ? ++threads_ : producer.number;
-      rules_.join(producer.place, producer.batch().kind, number, pressure);
+      rules_.apply(producer.place, producer.batch().kind, number);
+      rules_.line_up(producer.place, pressure);
       producer.is_in_line = true;
     }
     if (producer.waits) producer.place.note_waited(*producer.waits, now_ - producer.since);
@@ -177,7 +178,8 @@ class SimulatedCase {
     for (const StreamRole role : kAllRoles) points.at(index_of(role)) = streams_.point(role);
     rules_.ledger().note_freed({&ticket, ticket.serial}, batch.memory, true);
     allocated_ -= batch.memory;
-    rules_.close(ticket, points, true, streams_.passed(now_));
+    ticket.points = points;
+    rules_.close(ticket, true, streams_.passed(now_));
     live_.push_back({end, batch.memory});
     last_end_ = std::max(last_end_, end);
     run_.work += work_of(batch);

@@ -23,7 +23,8 @@ class WeirGate final : public Gate {
     const Pressure pressure = memory_.pressure();
     if (!place.joined) {
       place.hint = shape.hint;
-      rules_.join(place, "kind " + std::to_string(shape.kind), producer + 1, pressure);
+      rules_.apply(place, "kind " + std::to_string(shape.kind), producer + 1);
+      rules_.line_up(place, pressure);
       place.joined = true;
     }
     place.grace_over = place.deadline && now >= *place.deadline;
@@ -78,7 +79,8 @@ class WeirGate final : public Gate {
       }
       flight->ticket = &ticket;
     }
-    rules_.close(ticket, points, flight != nullptr, passed_);
+    ticket.points = points;
+    rules_.close(ticket, flight != nullptr, passed_);
     place.ticket = {};
     news_ = true;
   }

@@ -4,7 +4,6 @@
 #include "scheduler/admission/admission.hpp"
 
 #include <algorithm>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -63,7 +62,7 @@ class Admission::InLine : public Applicant {
     hint = told.hint;
   }
   ~InLine() {
-    if (!joined) return;
+    if (kind == nullptr) return;
     Waking lock(admission_.mutex_);
     if (stalled) ++admission_.counts_.stalled;
     admission_.rules_.leave(*this);
@@ -86,7 +85,6 @@ class Admission::InLine : public Applicant {
   Bytes needs;                           ///< the budget that it would fit in
   std::chrono::nanoseconds patience{};   ///< how long it waits for others, once it has decided to
   bool stalled = false;                  ///< it has waited
-  bool joined = false;                   ///< it is in the line
   bool nudged = false;                   ///< something happened since it looked
   std::shared_ptr<Condition> asleep_on;  ///< its thread's; null: it is awake
 
@@ -164,19 +162,14 @@ AdmissionState Admission::state_of(const InLine& place, const Pressure& pressure
 
 std::optional<TicketRef> Admission::try_admit(InLine& place, const Points& passed,
                                               Decision& decision) {
-  AdmissionState state;
-  std::optional<TicketRef> ticket;
-  bool known = false;
-  std::string others;
+  TicketRef ticket;
+  std::string warning;
   {
     Waking lock(mutex_);
     settle(passed);
     const std::uint64_t looked = given_back_.load();
     place.pressure = memory_.pressure();
-    if (!place.joined) {
-      rules_.join(place, place.name, this_thread_number(), place.pressure, place.options.weight);
-      place.joined = true;
-    }
+    if (place.kind == nullptr) rules_.apply(place, place.name, this_thread_number());
     if (waits_for_open_ == &place) {
       waits_for_open_ = nullptr;
       note_listeners();
@@ -184,8 +177,13 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const Points& passe
     place.nudged = false;
     place.grace.observe(rules_.ledger().oldest_kept(), grace_);
     place.grace_over = place.grace.over();
-    state = state_of(place, place.pressure);
+    AdmissionState state = state_of(place, place.pressure);
     decision = rules_.decide(state);
+    if (decision != Decision::kAdmit && !place.is_in_line()) {
+      rules_.line_up(place, place.pressure, place.options.weight);
+      state = state_of(place, place.pressure);
+      decision = rules_.decide(state);
+    }
     place.needs = state.pressure.held + state.unspent + state.estimate;
     if (decision == Decision::kWaitOpen) {
       waits_for_open_ = &place;  // set before sleeping, so that no news is missed
@@ -200,35 +198,24 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const Points& passe
       place.patience = rules_.patience(state);
       rules_.give_way(place);
     }
-    if (decision != Decision::kAdmit && decision != Decision::kForce) return std::nullopt;
-    if (decision == Decision::kForce) others = let_promises_lapse();
-    // The first footprint may include weights, which the second batch does not create again.
-    known = place.kind->given_back.has_value();
+    const bool is_forced = decision == Decision::kForce;
+    if (decision != Decision::kAdmit && !is_forced) return std::nullopt;
+    warning = is_forced ? let_promises_lapse(state, place.name) : lack_of_room(state, place);
     Ticket& opened = rules_.admit(place, state.estimate, place.pressure, place.where, place.number);
-    ticket = TicketRef{.ticket = &opened, .serial = opened.serial};
+    place.kind = nullptr;
+    ticket = {.ticket = &opened, .serial = opened.serial};
     publish_counts();
     opened.thread = place.producer;
     opened.stop = place.options.stop;
     if (place.waited_for_room) rules_.note_waited_for_memory();
     opened.stalled = place.stalled;
     if (opened.stalled) ++counts_.stalled;
-    place.joined = false;
-    if (decision == Decision::kForce) ++counts_.forced;
-    note_admission(
-        *ticket->ticket,
-        decision == Decision::kForce ? TimelineAdmission::kForced : TimelineAdmission::kAdmitted,
-        {.target = rules_.run_ahead().target, .pressure = state.pressure});
+    if (is_forced) ++counts_.forced;
+    note_admission(opened, is_forced ? TimelineAdmission::kForced : TimelineAdmission::kAdmitted,
+                   {.target = rules_.run_ahead().target, .pressure = place.pressure});
     wake_first(lock);
   }
-  try {
-    if (decision == Decision::kForce) {
-      warn_of_force(state, place.name, others);
-    } else if (known) {
-      warn_if_no_room(state, place.name);
-    }
-  } catch (const std::bad_alloc&) {
-    // The batch is already open, and a throw would leave it open: go on without the warning.
-  }
+  if (!warning.empty()) log(LogLevel::kWarn, warning);
   return ticket;
 }
 
@@ -346,7 +333,8 @@ void Admission::close(TicketRef ref, bool learn) noexcept {
   }
   Waking lock(mutex_);
   if (!rules_.ledger().is_open(ref)) return;
-  rules_.close(*ref.ticket, points, learn, passed);
+  ref.ticket->points = points;
+  rules_.close(*ref.ticket, learn, passed);
   publish_counts();
   if (missing) missing_points_.store(true, std::memory_order_relaxed);
   counts_.most_submitted = std::max(counts_.most_submitted, rules_.ledger().submitted());
@@ -428,34 +416,29 @@ bool Admission::let_forgotten_lapse() {
   return true;
 }
 
-void Admission::warn_if_no_room(const AdmissionState& state, std::string_view kind) {
-  if (state.submitted != 0 || state.open != 0) return;
-  if (state.pressure.held + state.estimate <= state.pressure.budget || warned_.exchange(true))
-    return;
-  log(LogLevel::kWarn, "live memory (" + format_bytes(state.pressure.held) +
-                           ") leaves no room for a '" + std::string(kind) + "' batch (" +
-                           format_bytes(state.estimate) + ") in the budget (" +
-                           format_bytes(state.pressure.budget) +
-                           "): one batch at a time; biggest holders: " + memory_.holders(5));
+std::string Admission::lack_of_room(const AdmissionState& state, const InLine& place) {
+  if (state.submitted != 0 || state.open != 0 || warned_) return {};
+  const auto& [held, budget] = std::pair(state.pressure.held, state.pressure.budget);
+  // The first footprint may include weights, which the second batch does not create again.
+  if (!place.kind->given_back || held + state.estimate <= budget) return {};
+  warned_ = true;
+  return "live memory (" + format_bytes(held) + ") leaves no room for a '" +
+         std::string(place.name) + "' batch (" + format_bytes(state.estimate) +
+         ") in the budget (" + format_bytes(budget) +
+         "): one batch at a time; biggest holders: " + memory_.holders(5);
 }
 
-std::string Admission::let_promises_lapse() {
-  std::string names;
+std::string Admission::let_promises_lapse(const AdmissionState& state, std::string_view kind) {
+  std::string others;
   for (Ticket* ticket : rules_.ledger().open_tickets()) {
-    names += (names.empty() ? "" : "; ") + describe(*ticket);
+    others += (others.empty() ? "" : "; ") + describe(*ticket);
     rules_.ledger().lapse(*ticket);
   }
-  return names;
-}
-
-void Admission::warn_of_force(const AdmissionState& state, std::string_view kind,
-                              const std::string& others) {
-  log(LogLevel::kWarn, "a '" + std::string(kind) + "' batch (" + format_bytes(state.estimate) +
-                           ") goes on without room: after the longest allowed wait, " +
-                           format_bytes(state.pressure.held) + " of " +
-                           format_bytes(state.pressure.budget) + " are held and " +
-                           format_bytes(state.unspent) + " more are promised to open batches (" +
-                           others + ")");
+  return "a '" + std::string(kind) + "' batch (" + format_bytes(state.estimate) +
+         ") goes on without room: after the longest allowed wait, " +
+         format_bytes(state.pressure.held) + " of " + format_bytes(state.pressure.budget) +
+         " are held and " + format_bytes(state.unspent) + " more are promised to open batches (" +
+         others + ")";
 }
 
 void Admission::count_stall(const InLine& place, const Wait& wait, Clock::time_point end) {

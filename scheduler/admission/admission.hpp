@@ -179,10 +179,13 @@ class Admission final : public BudgetUser, private TimelineSource {
   /// false if there is none.
   [[nodiscard]] bool let_forgotten_lapse();
   /// Stops reserving memory for open batches that outlasted a whole grace, until they allocate
-  /// again, so that the next waiter need not wait for them too. Returns a description of them.
-  [[nodiscard]] std::string let_promises_lapse() WEIR_REQUIRES(mutex_);
-  void warn_if_no_room(const AdmissionState& state, std::string_view kind);
-  void warn_of_force(const AdmissionState& state, std::string_view kind, const std::string& others);
+  /// again, so that the next waiter need not wait for them too. Returns the warning of the batch
+  /// that goes on.
+  [[nodiscard]] std::string let_promises_lapse(const AdmissionState& state, std::string_view kind)
+      WEIR_REQUIRES(mutex_);
+  /// Returns a warning, the first time that live memory leaves no room for a batch.
+  [[nodiscard]] std::string lack_of_room(const AdmissionState& state, const InLine& place)
+      WEIR_REQUIRES(mutex_);
   void count_waits(TicketRef ref, const Stalls& waits) WEIR_REQUIRES(mutex_);
   void count_stall(const InLine& place, const Wait& wait, Clock::time_point end);
 
@@ -198,6 +201,7 @@ class Admission final : public BudgetUser, private TimelineSource {
   /// Allocations in their grace, oldest first.
   std::vector<BlockedAllocation*> blocked_ WEIR_GUARDED_BY(mutex_);
   AdmissionStatistics counts_ WEIR_GUARDED_BY(mutex_);
+  bool warned_ WEIR_GUARDED_BY(mutex_) = false;  ///< of a lack of room
   /// Counts frees: a waiter that looked before one of them looks again and does not sleep.
   std::atomic<std::uint64_t> given_back_{0};
   /// How many sleepers a free may help; see note_given_back.
@@ -208,7 +212,6 @@ class Admission final : public BudgetUser, private TimelineSource {
   // As of the last change under the lock.
   std::atomic<std::uint64_t> open_{0};
   std::atomic<std::uint64_t> submitted_{0};
-  std::atomic<bool> warned_{false};
 };
 
 }  // namespace weir

@@ -27,18 +27,17 @@ Bytes AdmissionRules::estimate(const Applicant& batch, const Pressure& pressure)
   return expected ? *expected : all_not_live(pressure);
 }
 
-void AdmissionRules::join(Applicant& batch, std::string_view kind, std::uint64_t producer,
-                          const Pressure& pressure, std::uint32_t weight) {
+void AdmissionRules::apply(Applicant& batch, std::string_view kind, std::uint64_t producer) {
   batch.kind = &ledger_.use(kind);
+  batch.producer = producer;
+}
+
+void AdmissionRules::line_up(Applicant& batch, const Pressure& pressure, std::uint32_t weight) {
+  if (batch.is_in_line()) return;
   // Of an unknown kind the line takes the bytes of the last one that was known. A guess may be all
   // memory, and no batch can have more than that.
   const Bytes bytes = is_guess(batch) ? Bytes{} : estimate(batch, pressure);
-  try {
-    line_.join(batch, producer, std::min(bytes, pressure.budget), weight);
-  } catch (...) {
-    ledger_.unuse(*batch.kind);
-    throw;
-  }
+  line_.join(batch, batch.producer, std::min(bytes, pressure.budget), weight);
 }
 
 void AdmissionRules::leave(Applicant& batch) noexcept {
@@ -48,11 +47,11 @@ void AdmissionRules::leave(Applicant& batch) noexcept {
 
 AdmissionState AdmissionRules::state_of(const Applicant& batch, bool cancelled,
                                         const Pressure& pressure) const noexcept {
-  std::chrono::nanoseconds copy{};
+  std::chrono::nanoseconds copy = copy_of(*batch.kind);
   for (const FairLine::Place* place : line_.waiting()) {
     copy = std::max(copy, copy_of(*static_cast<const Applicant*>(place)->kind));
   }
-  return {.first_in_line = first() == &batch,
+  return {.first_in_line = first() == nullptr || first() == &batch,
           .cancelled = cancelled,
           .grace_over = batch.grace_over,
           .is_due = line_.is_due(batch),
@@ -98,14 +97,13 @@ Ticket& AdmissionRules::open_unheld(std::string_view kind, CallSite where, std::
   }
 }
 
-void AdmissionRules::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points,
-                           bool learn, const Passed& passed) {
+void AdmissionRules::close(Ticket& ticket, bool learn, const Passed& passed) {
   ledger_.note_passed(passed);
   const StreamQueue queue = ledger_.queued(*ticket.kind);
   if (ticket.waited_for_memory || first() != nullptr) limit_.note_full(queue);
   limit_.note_closed(queue);
   last_closed_by_ = ticket.thread;
-  ledger_.close(ticket, points, learn);
+  ledger_.close(ticket, learn);
 }
 
 void AdmissionRules::settle(const Passed& passed) {

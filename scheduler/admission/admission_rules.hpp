@@ -70,11 +70,14 @@ class AdmissionRules {
                           std::uint64_t first = RunAheadLimit::kFirstBatches) noexcept
       : limit_(run_ahead, first) {}
 
-  /// Puts the batch into the line. The only function beside `admit` that may throw
-  /// (std::bad_alloc).
-  void join(Applicant& batch, std::string_view kind, std::uint64_t producer,
-            const Pressure& pressure, std::uint32_t weight = 1);
-  /// Removes the batch from the line; it is not charged.
+  // The next two and `admit` may throw std::bad_alloc; no other function does.
+
+  /// Call first. The kind is in use until the batch is admitted or leaves.
+  void apply(Applicant& batch, std::string_view kind, std::uint64_t producer);
+  /// Puts the batch into the line, unless it is there. Call before it waits: while nobody does, a
+  /// batch is admitted without a place in it.
+  void line_up(Applicant& batch, const Pressure& pressure, std::uint32_t weight = 1);
+  /// Removes the batch, in the line or not; it is not charged.
   void leave(Applicant& batch) noexcept;
   /// Returns who may be admitted next; null if nobody waits.
   [[nodiscard]] Applicant* first() const noexcept { return static_cast<Applicant*>(line_.first()); }
@@ -93,15 +96,14 @@ class AdmissionRules {
                                                     Decision decision) const noexcept;
   /// Call before the batch waits because of kWaitShare.
   void give_way(Applicant& batch) const noexcept { line_.give_way(batch); }
-  /// Opens the batch, which leaves the line.
+  /// Opens the batch, which leaves the line if it is there.
   Ticket& admit(Applicant& batch, Bytes estimate, const Pressure& pressure, CallSite where = {},
                 std::uint32_t number = 0);
   /// Opens a batch that never was in the line.
   Ticket& open_unheld(std::string_view kind, CallSite where, std::uint32_t number);
-  /// Call when the open batch has been submitted. `passed`: how far the device is, whose work is
-  /// then no longer queued.
-  void close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn,
-             const Passed& passed);
+  /// Call when the open batch has been submitted and has its points. `passed`: how far the device
+  /// is, whose work is then no longer queued.
+  void close(Ticket& ticket, bool learn, const Passed& passed);
   /// Settles every submitted batch whose points are passed.
   void settle(const Passed& passed);
   /// Call after a batch, or work outside batches, has waited for memory.

@@ -25,7 +25,7 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint
 }
 
 void FairLine::serve(Place& place) noexcept {
-  virtual_time_ = std::max(virtual_time_, place.tag);
+  if (place.is_in_line()) virtual_time_ = std::max(virtual_time_, place.tag);
   leave(place);
   const bool is_alone = served(0).producer == place.producer && waiting_.empty();
   alone_ = is_alone ? alone_ + 1 : 0;
@@ -42,7 +42,7 @@ bool FairLine::is_anybody_away(const Place& place) const noexcept {
     had_turn = had_turn || served(i).producer == place.producer;
     if (!had_turn) ++since;
   }
-  if (had_turn && since + waiting_.size() - 1 < others) return true;
+  if (had_turn && since + waiting_.size() < others + (place.is_in_line() ? 1 : 0)) return true;
   return std::ranges::any_of(served_, [&](const Served& one) {
     return one.producer != 0 && one.producer != place.producer &&
            std::ranges::count(served_, one.producer, &Served::producer) >= 2 &&
@@ -51,7 +51,9 @@ bool FairLine::is_anybody_away(const Place& place) const noexcept {
 }
 
 void FairLine::leave(Place& place) noexcept {
+  if (!place.is_in_line()) return;
   std::erase(waiting_, &place);
+  place.arrival = 0;
   if (first_ != &place) return;
   const auto first = std::ranges::min_element(waiting_, is_before);
   first_ = first != waiting_.end() ? *first : nullptr;

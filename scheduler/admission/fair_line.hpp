@@ -42,8 +42,10 @@ class FairLine {
     Bytes bytes{};
     Virtual share = 0;  ///< bytes over the weight
     Virtual tag = 0;
-    std::uint64_t arrival = 0;
+    std::uint64_t arrival = 0;             ///< zero: not in the line
     std::optional<Virtual> gave_way_at{};  ///< virtual time of `give_way`
+
+    [[nodiscard]] bool is_in_line() const noexcept { return arrival != 0; }
   };
 
   /// Sets every field of `place`. The only function that may throw (std::bad_alloc). Zero `bytes`
@@ -57,7 +59,8 @@ class FairLine {
   }
   /// Call when the first is about to wait for others to come back.
   void give_way(Place& place) const noexcept { place.gave_way_at = virtual_time_; }
-  /// Admits, which moves the virtual time.
+  /// Admits, which moves the virtual time. Also a place that is not in the line, while nobody is:
+  /// it passes nobody.
   void serve(Place& place) noexcept;
   /// Removes a place; it moves no virtual time.
   void leave(Place& place) noexcept;

@@ -111,11 +111,10 @@ void Ledger::note_freed(TicketRef ref, Bytes bytes, bool awaiting) {
   }
 }
 
-void Ledger::close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn) {
+void Ledger::close(Ticket& ticket, bool learn) {
   ticket.stop = {};
   std::erase(open_, &ticket);
   ticket.state = Ticket::State::kSubmitted;
-  ticket.points = points;
   ticket.learn = learn;
   ticket.closed = ++closed_;
   for (std::size_t role = 0; role < kStreamRoles; ++role) {

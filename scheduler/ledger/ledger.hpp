@@ -63,9 +63,8 @@ class Ledger {
   void note_waited(TicketRef ref);
   /// Also for a closed or settled batch: it did not keep this memory.
   void note_freed(TicketRef ref, Bytes bytes, bool awaiting);
-  /// Marks the batch as submitted; `points` are those of the streams that it used. Its charge
-  /// becomes what it left awaiting.
-  void close(Ticket& ticket, const std::array<Point, kStreamRoles>& points, bool learn);
+  /// Marks the batch as submitted; it has its points. Its charge becomes what it left awaiting.
+  void close(Ticket& ticket, bool learn);
   /// Settles every submitted batch whose points are passed. Returns how many. Calls
   /// `done(const Ticket&)` for each of them, in closing order.
   template <typename Done>

@@ -76,7 +76,7 @@ struct Ticket {
   std::atomic<std::uint64_t> accepts{0};
   int enqueuing = 0;  ///< its closures that run now; guarded by the scheduler's order lock
   StreamRoleSet touched;
-  std::array<Point, kStreamRoles> points{};  ///< on the streams it used, once closed
+  std::array<Point, kStreamRoles> points{};  ///< on the streams it used; set before it is closed
   std::chrono::nanoseconds credit{};         ///< FreeRun::note_held_back at its admission
   bool waited_for_memory = false;            ///< in its admission or in an allocation
   bool stalled = false;                      ///< it is counted as held back

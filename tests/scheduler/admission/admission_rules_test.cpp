@@ -31,7 +31,8 @@ class Driven {
   Ticket& admit(std::string_view kind, milliseconds held_back = {}) {
     Applicant batch;
     batch.held_back = held_back;
-    rules.join(batch, kind, 1, kPressure);
+    rules.apply(batch, kind, 1);
+    rules.line_up(batch, kPressure);
     return rules.admit(batch, mib(1), kPressure);
   }
   /// Closes it, with the device at `passed`.
@@ -42,7 +43,8 @@ class Driven {
       ticket.touched.insert(role);
       points.at(index_of(role)) = {StreamId{1 + index_of(role)}, point};
     }
-    rules.close(ticket, points, true, passed);
+    ticket.points = points;
+    rules.close(ticket, true, passed);
   }
   void submit(std::string_view kind, const Roles& roles) { close(admit(kind), roles); }
   /// Settles all batches up to the point `to`.
@@ -69,7 +71,8 @@ class Driven {
 class Asks {
  public:
   Asks(Driven& driven, std::string_view kind) : rules_(driven.rules) {
-    rules_.join(batch_, kind, 2, kPressure);
+    rules_.apply(batch_, kind, 2);
+    rules_.line_up(batch_, kPressure);
   }
   ~Asks() { rules_.leave(batch_); }
   Asks(const Asks&) = delete;
@@ -130,7 +133,7 @@ std::chrono::nanoseconds lost(Driven& driven, const WaitedFor& waits = {}) {
   Applicant batch;
   batch.held_back = waits.held_back;
   batch.waited_for_room = waits.for_room;
-  driven.rules.join(batch, "train", 1, kPressure);
+  driven.rules.apply(batch, "train", 1);
   Ticket& ticket = driven.rules.admit(batch, mib(1), kPressure);
   if (waits.in_allocation) driven.rules.ledger().note_waited({&ticket, ticket.serial});
   driven.close(ticket, {kCompute});

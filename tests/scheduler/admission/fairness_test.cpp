@@ -103,8 +103,8 @@ class SharedDevice {
     if (!options.returns || producer.number == 0) producer.number = ++numbers_;
     producer.place = {};
     producer.place.hint = options.hint;
-    rules_.join(producer.place, "of " + std::to_string(producer.number), producer.number,
-                pressure(), options.weight);
+    rules_.apply(producer.place, "of " + std::to_string(producer.number), producer.number);
+    rules_.line_up(producer.place, pressure(), options.weight);
   }
 
   static Bytes work_of(const ProducerOptions& options) {
@@ -150,7 +150,8 @@ class SharedDevice {
     held_ += bytes;
     rules_.ledger().note_freed(ref, bytes, true);
     ticket.touched = {StreamRole::kCompute};
-    rules_.close(ticket, {Point{.stream = StreamId{1}, .sequence = ++closed_}}, true, {passed_});
+    ticket.points.front() = {.stream = StreamId{1}, .sequence = ++closed_};
+    rules_.close(ticket, true, {passed_});
     queue_.push_back({&producer, &ticket, work_of(producer.options)});
     producer.open = nullptr;
     producer.steps_left = producer.options.away_steps;
@@ -345,14 +346,15 @@ TEST(Fairness, ANewcomerWhoseHintIsAboveTheBudgetWaitsForOneBudgetOfOthers) {
   AdmissionRules rules(kBytesAlone);
   const auto ask = [&](Applicant& batch, std::uint64_t producer, Bytes hint) {
     batch.hint = hint;
-    rules.join(batch, std::to_string(producer), producer, kRoom);
+    rules.apply(batch, std::to_string(producer), producer);
+    rules.line_up(batch, kRoom);
   };
   Applicant huge;
   ask(huge, 2, Bytes{UINT64_MAX});
   int before = 0;
   Applicant own;
   for (ask(own, 1, mib(1)); rules.first() == &own && before < 100; ask(own, 1, mib(1))) {
-    rules.close(rules.admit(own, mib(1), kRoom), {}, false, {});
+    rules.close(rules.admit(own, mib(1), kRoom), false, {});
     ++before;
   }
   EXPECT_EQ(before, 3);

@@ -198,7 +198,8 @@ class Schedule {
     }
     p.place.emplace();
     if (below(2) == 0) p.place->hint = Bytes{p.largest * (below(4) == 0 ? 4 : 1)};
-    rules_.join(*p.place, kind, thread, pressure(), p.weight);
+    rules_.apply(*p.place, kind, thread);
+    rules_.line_up(*p.place, pressure(), p.weight);
     if (p.place->bytes.count != 0) last_asked_ = p.place->bytes.count;
     p.asked = last_asked_ * kUnits / p.weight;
     p.others.assign(producers_.size(), 0);
@@ -321,7 +322,8 @@ class Schedule {
                                          .gap = starved,
                                          .starved = starved,
                                          .end = std::chrono::steady_clock::time_point(ended)});
-    rules_.close(ticket, points, below(8) != 0, {});
+    ticket.points = points;
+    rules_.close(ticket, below(8) != 0, {});
     submitted_.push_back(batch);
     if (batch.net != 0) kept_.push_back(batch);
     open_.erase(open_.begin() + (&batch - open_.data()));

@@ -42,7 +42,8 @@ class LedgerTest : public ::testing::Test {
     ticket.touched = used;
     std::array<Point, kStreamRoles> points{};
     points.fill({stream, point});
-    ledger.close(ticket, points, learn);
+    ticket.points = points;
+    ledger.close(ticket, learn);
   }
   struct Course {
     std::string_view kind = "train";
@@ -123,7 +124,8 @@ TEST_F(LedgerTest, ABatchIsSettledOnlyWhenEveryStreamItTouchedIsPast) {
   std::array<Point, kStreamRoles> points{};
   points.at(0) = {stream, 3};
   points.at(2) = {StreamId::next(), 8};
-  ledger.close(ticket, points, true);
+  ticket.points = points;
+  ledger.close(ticket, true);
   EXPECT_EQ(ledger.settle({3, 0, 7, 0}), 0U);
   EXPECT_EQ(ledger.point_to_await()->sequence, 8U);
   EXPECT_FALSE(ledger.point_to_await(0).has_value()) << "that stream has passed it";
@@ -133,7 +135,7 @@ TEST_F(LedgerTest, ABatchIsSettledOnlyWhenEveryStreamItTouchedIsPast) {
 
 TEST_F(LedgerTest, ABatchThatTouchedNothingIsSettledAtOnce) {
   Ticket& ticket = open(mib(1));
-  ledger.close(ticket, {}, true);
+  ledger.close(ticket, true);
   EXPECT_EQ(ledger.settle({}), 1U);
 }
 
