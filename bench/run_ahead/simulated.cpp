@@ -125,12 +125,10 @@ class SimulatedCase {
       producer.place = {};
       const std::uint64_t number = producer.batch().new_thread ? ++threads_ : producer.number;
       rules_.apply(producer.place, producer.batch().kind, number);
-      rules_.line_up(producer.place, pressure);
       producer.is_in_line = true;
     }
     if (producer.waits) producer.place.note_waited(*producer.waits, now_ - producer.since);
-    const AdmissionState state = rules_.state_of(producer.place, false, pressure);
-    const Decision decision = rules_.decide(state);
+    const auto [decision, state] = rules_.ask(producer.place, false, pressure);
     producer.waits = decision;
     producer.since = now_;
     if (decision == Decision::kAdmit) return admit(producer, state, pressure);

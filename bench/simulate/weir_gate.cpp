@@ -24,12 +24,15 @@ class WeirGate final : public Gate {
     if (!place.joined) {
       place.hint = shape.hint;
       rules_.apply(place, "kind " + std::to_string(shape.kind), producer + 1);
-      rules_.line_up(place, pressure);
       place.joined = true;
     }
     place.grace_over = place.deadline && now >= *place.deadline;
-    const AdmissionState state = state_of(place, pressure);
-    place.decision = rules_.decide(state);
+    auto [decision, state] = rules_.ask(place, false, pressure);
+    if (beside_open_) {
+      state = state_of(place, pressure);
+      decision = rules_.decide(state);
+    }
+    place.decision = decision;
     place.patience = rules_.patience(state);
     if (place.decision == Decision::kAdmit || place.decision == Decision::kForce) {
       Ticket& ticket = rules_.admit(place, state.estimate, pressure);

@@ -36,7 +36,7 @@ def draw(source=None):
     height = 150 + len(STEPS) * ROW + 96
     picture = Picture(WIDTH, height, "How throttled admits a batch: the first question with the answer yes decides")
     picture.box(20, 46, 300, 30, fill="#fff")
-    picture.text(170, 66, "begin_batch: it joins the line", bold=True, middle=True)
+    picture.text(170, 66, "begin_batch", bold=True, middle=True)
     picture.arrow((170, 76), (170, 92))
     for number, (name, question, outcome) in enumerate(STEPS):
         y = 92 + number * ROW

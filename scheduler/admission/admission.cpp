@@ -4,8 +4,10 @@
 #include "scheduler/admission/admission.hpp"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
@@ -21,6 +23,12 @@ namespace {
 std::string describe(const Ticket& ticket) {
   return "'" + ticket.kind->name + "', begun at " + ticket.where.file + ":" +
          std::to_string(ticket.where.line);
+}
+
+std::string describe_all(const std::vector<Ticket*>& tickets) {
+  std::string text;
+  for (const Ticket* ticket : tickets) text += (text.empty() ? "" : "; ") + describe(*ticket);
+  return text;
 }
 
 /// Returns what a batch of that decision waits for; nothing if it does not wait.
@@ -60,6 +68,7 @@ class Admission::InLine : public Applicant {
          std::uint32_t its_number) noexcept
       : name(of), options(told), where(begun), number(its_number), admission_(admission) {
     hint = told.hint;
+    weight = told.weight;
   }
   ~InLine() {
     if (kind == nullptr) return;
@@ -177,13 +186,9 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const Points& passe
     place.nudged = false;
     place.grace.observe(rules_.ledger().oldest_kept(), grace_);
     place.grace_over = place.grace.over();
-    AdmissionState state = state_of(place, place.pressure);
-    decision = rules_.decide(state);
-    if (decision != Decision::kAdmit && !place.is_in_line()) {
-      rules_.line_up(place, place.pressure, place.options.weight);
-      state = state_of(place, place.pressure);
-      decision = rules_.decide(state);
-    }
+    const auto answer = rules_.ask(place, place.options.stop.stop_requested(), place.pressure);
+    const AdmissionState& state = answer.state;
+    decision = answer.decision;
     place.needs = state.pressure.held + state.unspent + state.estimate;
     if (decision == Decision::kWaitOpen) {
       waits_for_open_ = &place;  // set before sleeping, so that no news is missed
@@ -200,7 +205,8 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const Points& passe
     }
     const bool is_forced = decision == Decision::kForce;
     if (decision != Decision::kAdmit && !is_forced) return std::nullopt;
-    warning = is_forced ? let_promises_lapse(state, place.name) : lack_of_room(state, place);
+    warning = warning_of(answer, place);
+    if (is_forced) rules_.lapse_promises();
     Ticket& opened = rules_.admit(place, state.estimate, place.pressure, place.where, place.number);
     place.kind = nullptr;
     ticket = {.ticket = &opened, .serial = opened.serial};
@@ -416,29 +422,33 @@ bool Admission::let_forgotten_lapse() {
   return true;
 }
 
-std::string Admission::lack_of_room(const AdmissionState& state, const InLine& place) {
-  if (state.submitted != 0 || state.open != 0 || warned_) return {};
+std::string Admission::warning_of(const AdmissionRules::Answer& answer,
+                                  const InLine& place) noexcept {
+  const AdmissionState& state = answer.state;
   const auto& [held, budget] = std::pair(state.pressure.held, state.pressure.budget);
+  const bool is_alone = state.submitted == 0 && state.open == 0;
   // The first footprint may include weights, which the second batch does not create again.
-  if (!place.kind->given_back || held + state.estimate <= budget) return {};
-  warned_ = true;
-  return "live memory (" + format_bytes(held) + ") leaves no room for a '" +
-         std::string(place.name) + "' batch (" + format_bytes(state.estimate) +
-         ") in the budget (" + format_bytes(budget) +
-         "): one batch at a time; biggest holders: " + memory_.holders(5);
-}
-
-std::string Admission::let_promises_lapse(const AdmissionState& state, std::string_view kind) {
-  std::string others;
-  for (Ticket* ticket : rules_.ledger().open_tickets()) {
-    others += (others.empty() ? "" : "; ") + describe(*ticket);
-    rules_.ledger().lapse(*ticket);
+  const bool lacks_room =
+      is_alone && !warned_ && place.kind->given_back && held + state.estimate > budget;
+  const bool is_forced = answer.decision == Decision::kForce;
+  if (!lacks_room && !is_forced) return {};
+  try {
+    const std::string batch =
+        "'" + std::string(place.name) + "' batch (" + format_bytes(state.estimate) + ")";
+    if (is_forced) {
+      return "a " + batch + " goes on without room: after the longest allowed wait, " +
+             format_bytes(held) + " of " + format_bytes(budget) + " are held and " +
+             format_bytes(state.unspent) + " more are promised to open batches (" +
+             describe_all(rules_.ledger().open_tickets()) + ")";
+    }
+    std::string text = "live memory (" + format_bytes(held) + ") leaves no room for a " + batch +
+                       " in the budget (" + format_bytes(budget) +
+                       "): one batch at a time; biggest holders: " + memory_.holders(5);
+    warned_ = true;
+    return text;
+  } catch (const std::bad_alloc&) {
+    return {};  // the batch goes on all the same
   }
-  return "a '" + std::string(kind) + "' batch (" + format_bytes(state.estimate) +
-         ") goes on without room: after the longest allowed wait, " +
-         format_bytes(state.pressure.held) + " of " + format_bytes(state.pressure.budget) +
-         " are held and " + format_bytes(state.unspent) + " more are promised to open batches (" +
-         others + ")";
 }
 
 void Admission::count_stall(const InLine& place, const Wait& wait, Clock::time_point end) {

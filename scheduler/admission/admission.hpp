@@ -178,14 +178,10 @@ class Admission final : public BudgetUser, private TimelineSource {
   /// Warns of a batch that was perhaps never closed, and stops reserving memory for it. Returns
   /// false if there is none.
   [[nodiscard]] bool let_forgotten_lapse();
-  /// Stops reserving memory for open batches that outlasted a whole grace, until they allocate
-  /// again, so that the next waiter need not wait for them too. Returns the warning of the batch
-  /// that goes on.
-  [[nodiscard]] std::string let_promises_lapse(const AdmissionState& state, std::string_view kind)
-      WEIR_REQUIRES(mutex_);
-  /// Returns a warning, the first time that live memory leaves no room for a batch.
-  [[nodiscard]] std::string lack_of_room(const AdmissionState& state, const InLine& place)
-      WEIR_REQUIRES(mutex_);
+  /// Returns what to tell of a batch that goes on without room, or before which live memory leaves
+  /// none (the first time); as a rule nothing.
+  [[nodiscard]] std::string warning_of(const AdmissionRules::Answer& answer,
+                                       const InLine& place) noexcept WEIR_REQUIRES(mutex_);
   void count_waits(TicketRef ref, const Stalls& waits) WEIR_REQUIRES(mutex_);
   void count_stall(const InLine& place, const Wait& wait, Clock::time_point end);
 

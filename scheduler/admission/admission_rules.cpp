@@ -32,12 +32,26 @@ void AdmissionRules::apply(Applicant& batch, std::string_view kind, std::uint64_
   batch.producer = producer;
 }
 
-void AdmissionRules::line_up(Applicant& batch, const Pressure& pressure, std::uint32_t weight) {
+// Of an unknown kind the line takes the bytes of the last one that was known. A guess may be all
+// memory, and no batch can have more than that.
+Bytes AdmissionRules::bytes_in_line(const Applicant& batch,
+                                    const Pressure& pressure) const noexcept {
+  return is_guess(batch) ? Bytes{} : std::min(estimate(batch, pressure), pressure.budget);
+}
+
+void AdmissionRules::line_up(Applicant& batch, const Pressure& pressure) {
   if (batch.is_in_line()) return;
-  // Of an unknown kind the line takes the bytes of the last one that was known. A guess may be all
-  // memory, and no batch can have more than that.
-  const Bytes bytes = is_guess(batch) ? Bytes{} : estimate(batch, pressure);
-  line_.join(batch, batch.producer, std::min(bytes, pressure.budget), weight);
+  line_.join(batch, batch.producer, bytes_in_line(batch, pressure), batch.weight);
+}
+
+AdmissionRules::Answer AdmissionRules::ask(Applicant& batch, bool cancelled,
+                                           const Pressure& pressure) {
+  for (;;) {
+    const AdmissionState state = state_of(batch, cancelled, pressure);
+    const Decision decision = decide(state);
+    if (decision == Decision::kAdmit || batch.is_in_line()) return {decision, state};
+    line_up(batch, pressure);
+  }
 }
 
 void AdmissionRules::leave(Applicant& batch) noexcept {
@@ -83,7 +97,11 @@ Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& 
   ticket.waited_for_memory = batch.waited_for_room;
   if (batch.held_back.count() != 0) limit_.note_held_back(ledger_.queued(*batch.kind));
   ticket.credit = free_run_.note_held_back(batch.held_back);
-  line_.serve(batch);
+  if (batch.is_in_line()) {
+    line_.serve(batch);
+  } else {
+    line_.pass(batch.producer, bytes_in_line(batch, pressure));
+  }
   return ticket;
 }
 

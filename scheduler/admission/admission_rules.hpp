@@ -49,7 +49,8 @@ class OpenGrace {
 struct Applicant : FairLine::Place {
   BatchKind* kind = nullptr;
   std::optional<Bytes> hint{};
-  bool grace_over = false;  ///< it has waited for open batches for the whole grace
+  std::uint32_t weight = 1;  ///< BatchOptions::weight
+  bool grace_over = false;   ///< it has waited for open batches for the whole grace
   /// How long the run-ahead target and its turn alone have held it back.
   std::chrono::nanoseconds held_back{};
   bool waited_for_room = false;  ///< for memory, before its admission
@@ -70,13 +71,21 @@ class AdmissionRules {
                           std::uint64_t first = RunAheadLimit::kFirstBatches) noexcept
       : limit_(run_ahead, first) {}
 
-  // The next two and `admit` may throw std::bad_alloc; no other function does.
+  // `apply`, `line_up`, `ask`, `admit` and `open_unheld` may throw std::bad_alloc; no other
+  // function does.
 
   /// Call first. The kind is in use until the batch is admitted or leaves.
   void apply(Applicant& batch, std::string_view kind, std::uint64_t producer);
-  /// Puts the batch into the line, unless it is there. Call before it waits: while nobody does, a
-  /// batch is admitted without a place in it.
-  void line_up(Applicant& batch, const Pressure& pressure, std::uint32_t weight = 1);
+  /// Puts the batch into the line, unless it is there.
+  void line_up(Applicant& batch, const Pressure& pressure);
+  /// What is decided on a batch, and on what.
+  struct Answer {
+    Decision decision = Decision::kAdmit;
+    AdmissionState state;
+  };
+  /// Decides on the batch. It lines up unless it is admitted at once: while nobody waits, it passes
+  /// nobody.
+  [[nodiscard]] Answer ask(Applicant& batch, bool cancelled, const Pressure& pressure);
   /// Removes the batch, in the line or not; it is not charged.
   void leave(Applicant& batch) noexcept;
   /// Returns who may be admitted next; null if nobody waits.
@@ -106,6 +115,11 @@ class AdmissionRules {
   void close(Ticket& ticket, bool learn, const Passed& passed);
   /// Settles every submitted batch whose points are passed.
   void settle(const Passed& passed);
+  /// Call before a batch is forced in. Reserves nothing for the open batches, which outlasted a
+  /// whole grace, until they allocate again: the next waiter need not wait for them too.
+  void lapse_promises() noexcept {
+    for (Ticket* ticket : ledger_.open_tickets()) ledger_.lapse(*ticket);
+  }
   /// Call after a batch, or work outside batches, has waited for memory.
   void note_waited_for_memory(TicketRef ref = {}) noexcept {
     ledger_.note_waited(ref);
@@ -133,6 +147,8 @@ class AdmissionRules {
     return ledger_.expected_times(kind).at(index_of(StreamRole::kCopyIn));
   }
   [[nodiscard]] Bytes estimate(const Applicant& batch, const Pressure& pressure) const noexcept;
+  [[nodiscard]] Bytes bytes_in_line(const Applicant& batch,
+                                    const Pressure& pressure) const noexcept;
 
   Ledger ledger_;
   FairLine line_;

@@ -25,11 +25,20 @@ void FairLine::join(Place& place, std::uint64_t producer, Bytes bytes, std::uint
 }
 
 void FairLine::serve(Place& place) noexcept {
-  if (place.is_in_line()) virtual_time_ = std::max(virtual_time_, place.tag);
+  virtual_time_ = std::max(virtual_time_, place.tag);
   leave(place);
-  const bool is_alone = served(0).producer == place.producer && waiting_.empty();
+  note_served(place.producer);
+}
+
+void FairLine::pass(std::uint64_t producer, Bytes bytes) noexcept {
+  if (bytes.count != 0) last_bytes_ = bytes;
+  note_served(producer);
+}
+
+void FairLine::note_served(std::uint64_t producer) noexcept {
+  const bool is_alone = served(0).producer == producer && waiting_.empty();
   alone_ = is_alone ? alone_ + 1 : 0;
-  served_.at(next_served_++ % kRecent) = {.producer = place.producer, .others = waiting_.size()};
+  served_.at(next_served_++ % kRecent) = {.producer = producer, .others = waiting_.size()};
 }
 
 bool FairLine::is_anybody_away(const Place& place) const noexcept {

@@ -59,9 +59,11 @@ class FairLine {
   }
   /// Call when the first is about to wait for others to come back.
   void give_way(Place& place) const noexcept { place.gave_way_at = virtual_time_; }
-  /// Admits, which moves the virtual time. Also a place that is not in the line, while nobody is:
-  /// it passes nobody.
+  /// Admits, which moves the virtual time.
   void serve(Place& place) noexcept;
+  /// Admits a batch of `producer` that never was in the line, while nobody is. Zero `bytes`: not
+  /// known.
+  void pass(std::uint64_t producer, Bytes bytes) noexcept;
   /// Removes a place; it moves no virtual time.
   void leave(Place& place) noexcept;
   /// In no order.
@@ -78,6 +80,7 @@ class FairLine {
   [[nodiscard]] const Served& served(std::size_t before) const noexcept {
     return served_.at((next_served_ - 1 - before) % kRecent);
   }
+  void note_served(std::uint64_t producer) noexcept;
   [[nodiscard]] bool is_anybody_away(const Place& place) const noexcept;
 
   std::vector<Place*> waiting_;  ///< in no order

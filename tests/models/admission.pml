@@ -288,7 +288,7 @@ inline charge_anew(p, now, lapses) {
   reserved = reserved + CHARGE(p)
 }
 
-/* Admission::let_promises_lapse. */
+/* AdmissionRules::lapse_promises. */
 inline force() {
 #ifdef TRUTHFUL
   assert(false);              /* where every batch fits, nobody needs it */

@@ -104,7 +104,8 @@ class SharedDevice {
     producer.place = {};
     producer.place.hint = options.hint;
     rules_.apply(producer.place, "of " + std::to_string(producer.number), producer.number);
-    rules_.line_up(producer.place, pressure(), options.weight);
+    producer.place.weight = options.weight;
+    rules_.line_up(producer.place, pressure());
   }
 
   static Bytes work_of(const ProducerOptions& options) {
@@ -413,6 +414,46 @@ TEST(Fairness, AThreadThatWaitsIsOvertakenByNewThreadsForNoMoreThanItsOwnBytes) 
     rig.backend.before_wait = nullptr;
     EXPECT_LE(before, kLoops * static_cast<int>(part));
   }
+}
+
+TEST(Fairness, ANewKindCountsAsTheLastBatchAlsoIfThatNeverWaited) {
+  constexpr Pressure kRoom{.level = {}, .held = {}, .budget = gib(1), .awaiting = {}};
+  AdmissionRules rules(kBytesAlone);
+  /// Returns the open batch; null if it has to wait.
+  const auto begin = [&](Applicant& batch, std::string_view kind, std::uint64_t producer) {
+    if (batch.kind == nullptr) rules.apply(batch, kind, producer);
+    const auto [decision, state] = rules.ask(batch, false, kRoom);
+    if (decision != Decision::kAdmit) return TicketRef{};
+    Ticket& ticket = rules.admit(batch, state.estimate, kRoom);
+    batch = {};
+    return TicketRef{&ticket, ticket.serial};
+  };
+  const auto end = [&](TicketRef batch, Bytes took) {
+    rules.ledger().note_allocated(batch, took);
+    rules.ledger().note_freed(batch, took, false);
+    rules.close(*batch.ticket, true, {});
+    rules.settle({});
+  };
+  Applicant own;
+  Applicant large;
+  large.hint = mib(900);
+  const TicketRef first = begin(own, "small", 1);
+  ASSERT_EQ(begin(large, "large", 2).ticket, nullptr) << "it waits once";
+  end(first, mib(1));
+  end(begin(large, "large", 2), mib(900));
+  end(begin(own, "small", 1), mib(1));
+  TicketRef open = begin(own, "small", 1);
+
+  Applicant newcomer;
+  int passed_it = 0;
+  while (begin(newcomer, "new", 3).ticket == nullptr) {
+    end(open, mib(1));
+    open = begin(own, "small", 1);
+    if (open.ticket == nullptr) break;
+    ++passed_it;
+    ASSERT_LT(passed_it, 10);
+  }
+  EXPECT_LE(passed_it, 1);
 }
 
 }  // namespace

@@ -199,7 +199,8 @@ class Schedule {
     p.place.emplace();
     if (below(2) == 0) p.place->hint = Bytes{p.largest * (below(4) == 0 ? 4 : 1)};
     rules_.apply(*p.place, kind, thread);
-    rules_.line_up(*p.place, pressure(), p.weight);
+    p.place->weight = p.weight;
+    rules_.line_up(*p.place, pressure());
     if (p.place->bytes.count != 0) last_asked_ = p.place->bytes.count;
     p.asked = last_asked_ * kUnits / p.weight;
     p.others.assign(producers_.size(), 0);
