@@ -11,6 +11,12 @@ namespace {
 /// all of it is reserved while the guessed batch is open.
 bool is_guess(const Applicant& batch) { return !batch.kind->footprint && !batch.hint; }
 
+/// Returns the bytes that the line counts. Of an unknown kind it takes those of the last one that
+/// was known. A guess may be all memory, and no batch can have more than that.
+Bytes bytes_in_line(const Applicant& batch, Bytes estimate, const Pressure& pressure) {
+  return is_guess(batch) ? Bytes{} : std::min(estimate, pressure.budget);
+}
+
 }  // namespace
 
 Bytes AdmissionRules::live(const Pressure& pressure) const noexcept {
@@ -32,26 +38,21 @@ void AdmissionRules::apply(Applicant& batch, std::string_view kind, std::uint64_
   batch.producer = producer;
 }
 
-// Of an unknown kind the line takes the bytes of the last one that was known. A guess may be all
-// memory, and no batch can have more than that.
-Bytes AdmissionRules::bytes_in_line(const Applicant& batch,
-                                    const Pressure& pressure) const noexcept {
-  return is_guess(batch) ? Bytes{} : std::min(estimate(batch, pressure), pressure.budget);
-}
-
 void AdmissionRules::line_up(Applicant& batch, const Pressure& pressure) {
   if (batch.is_in_line()) return;
-  line_.join(batch, batch.producer, bytes_in_line(batch, pressure), batch.weight);
+  line_.join(batch, batch.producer, bytes_in_line(batch, estimate(batch, pressure), pressure),
+             batch.weight);
 }
 
 AdmissionRules::Answer AdmissionRules::ask(Applicant& batch, bool cancelled,
                                            const Pressure& pressure) {
-  for (;;) {
-    const AdmissionState state = state_of(batch, cancelled, pressure);
-    const Decision decision = decide(state);
-    if (decision == Decision::kAdmit || batch.is_in_line()) return {decision, state};
-    line_up(batch, pressure);
-  }
+  Answer answer{.state = state_of(batch, cancelled, pressure)};
+  answer.decision = decide(answer.state);
+  if (answer.decision == Decision::kAdmit || batch.is_in_line()) return answer;
+  line_up(batch, pressure);
+  answer.state = state_of(batch, cancelled, pressure);
+  answer.decision = decide(answer.state);
+  return answer;
 }
 
 void AdmissionRules::leave(Applicant& batch) noexcept {
@@ -100,7 +101,7 @@ Ticket& AdmissionRules::admit(Applicant& batch, Bytes estimate, const Pressure& 
   if (batch.is_in_line()) {
     line_.serve(batch);
   } else {
-    line_.pass(batch.producer, bytes_in_line(batch, pressure));
+    line_.pass(batch.producer, bytes_in_line(batch, estimate, pressure));
   }
   return ticket;
 }

@@ -147,8 +147,6 @@ class AdmissionRules {
     return ledger_.expected_times(kind).at(index_of(StreamRole::kCopyIn));
   }
   [[nodiscard]] Bytes estimate(const Applicant& batch, const Pressure& pressure) const noexcept;
-  [[nodiscard]] Bytes bytes_in_line(const Applicant& batch,
-                                    const Pressure& pressure) const noexcept;
 
   Ledger ledger_;
   FairLine line_;
