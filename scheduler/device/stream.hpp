@@ -4,11 +4,8 @@
 /// The streams of a device and what they execute.
 
 #include <array>
-#include <bit>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <string_view>
 
 #include "allocator/base/bytes.hpp"
@@ -34,38 +31,6 @@ inline constexpr std::array<StreamRole, kStreamRoles> kAllRoles{
 [[nodiscard]] constexpr std::size_t index_of(StreamRole role) noexcept {
   return static_cast<std::size_t>(role);
 }
-/// Some of the roles. A loop over it gives their places in kAllRoles, in order.
-class StreamRoleSet {
- public:
-  constexpr StreamRoleSet(std::initializer_list<StreamRole> roles = {}) noexcept {
-    for (const StreamRole role : roles) insert(role);
-  }
-  constexpr void insert(StreamRole role) noexcept { bits_ |= 1U << index_of(role); }
-  /// Returns whether `place` in kAllRoles is one of them.
-  [[nodiscard]] constexpr bool contains(std::size_t place) const noexcept {
-    return (bits_ >> place & 1U) != 0;
-  }
-  [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
-
-  /// The roles that a loop has not reached.
-  struct Iterator {
-    unsigned left;
-
-    constexpr std::size_t operator*() const noexcept {
-      return static_cast<std::size_t>(std::countr_zero(left));
-    }
-    constexpr Iterator& operator++() noexcept {
-      left &= left - 1;
-      return *this;
-    }
-    friend constexpr bool operator==(Iterator, Iterator) noexcept = default;
-  };
-  [[nodiscard]] constexpr Iterator begin() const noexcept { return {bits_}; }
-  [[nodiscard]] constexpr Iterator end() const noexcept { return {0}; }
-
- private:
-  unsigned bits_ = 0;
-};
 /// The names in messages.
 [[nodiscard]] constexpr auto names_of(StreamRole /*of*/) noexcept {
   return name_table("compute", "compute-2", "copy-in", "copy-out");

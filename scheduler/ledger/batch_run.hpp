@@ -1,14 +1,49 @@
 #pragma once
 
-// Device times of batches, by stream.
+// The streams of batches, and their device times there.
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
+#include <initializer_list>
 
 #include "scheduler/device/stream.hpp"
 
 namespace weir {
+
+/// Some of the roles. A loop over it gives their places in kAllRoles, in order.
+class StreamRoleSet {
+ public:
+  constexpr StreamRoleSet(std::initializer_list<StreamRole> roles = {}) noexcept {
+    for (const StreamRole role : roles) insert(role);
+  }
+  constexpr void insert(StreamRole role) noexcept { bits_ |= 1U << index_of(role); }
+  /// Returns whether `place` in kAllRoles is one of them.
+  [[nodiscard]] constexpr bool contains(std::size_t place) const noexcept {
+    return (bits_ >> place & 1U) != 0;
+  }
+  [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
+
+  /// The roles that a loop has not reached.
+  struct Iterator {
+    unsigned left;
+
+    constexpr std::size_t operator*() const noexcept {
+      return static_cast<std::size_t>(std::countr_zero(left));
+    }
+    constexpr Iterator& operator++() noexcept {
+      left &= left - 1;
+      return *this;
+    }
+    friend constexpr bool operator==(Iterator, Iterator) noexcept = default;
+  };
+  [[nodiscard]] constexpr Iterator begin() const noexcept { return {bits_}; }
+  [[nodiscard]] constexpr Iterator end() const noexcept { return {0}; }
+
+ private:
+  unsigned bits_ = 0;
+};
 
 /// Device time of each stream.
 using StreamTimes = std::array<std::chrono::nanoseconds, kStreamRoles>;
