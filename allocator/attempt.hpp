@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -21,12 +20,19 @@ struct Attempt {
   Bytes block{};             ///< after rounding; zero when no block can be that large
   StreamId stream{};         ///< whose work the memory is for
   std::string_view label{};  ///< the holder's name; not copied
-  std::stop_token stop{};    ///< the caller's; a stop ends the waits, and the request fails
+  WaitLimit limit{};         ///< of all waits; once it is over, the request fails
+  /// Fail before the stages that hand over or wait for the device, whatever RunningOut allows.
+  bool at_once = false;
+  /// Go on behind the stages in which this attempt has just failed `at_once`.
+  bool resumed = false;
+  /// The memory is for any stream and the host at once, so nobody could wait for a hand-over.
+  bool for_all = false;
 
   Bytes growth_room{};            ///< budget left at the last try to grow
   std::uint64_t looked = 0;       ///< `PoolState::cached_more` at the last look into the cache
   bool asked_all = true;          ///< every stream with waiting blocks was asked
   bool upstream_refused = false;  ///< the budget had room, the upstream had none
+  Bytes lacks{};                  ///< what the upstream did not give then
   /// Statistics::releases before the upstream was asked. If it has grown, asking again may help.
   std::uint64_t releases_before = 0;
   Bytes releasable{};                 ///< cached and passed at the last try to release

@@ -104,7 +104,14 @@ void* Pool::allocate(Bytes bytes, StreamId stream, std::string_view label) {
 }
 
 void* Pool::try_allocate(Bytes bytes, StreamId stream, std::string_view label, Attempt& attempt) {
-  attempt = {.asked = bytes, .stream = stream, .label = label, .stop = std::move(attempt.stop)};
+  if (!attempt.resumed) {
+    attempt = {.asked = bytes,
+               .stream = stream,
+               .label = label,
+               .limit = std::move(attempt.limit),
+               .at_once = attempt.at_once,
+               .for_all = attempt.for_all};
+  }
   return serve(attempt);
 }
 
@@ -227,7 +234,7 @@ std::optional<BlockInUse> Pool::find_around(const void* address) const {
   return into < block->requested.count ? std::optional(in_use(*block)) : std::nullopt;
 }
 
-std::optional<BlockInUse> Pool::give_away(void* pointer) {
+std::optional<BlockInUse> Pool::disown(void* pointer) {
   PoolChange change(state_);
   Block* block = state_.index->find(pointer);
   if (block == nullptr || block->state != BlockState::kAllocated) return std::nullopt;

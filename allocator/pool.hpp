@@ -84,7 +84,8 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   /// `label` names the holder in reports (31 characters are kept).
   [[nodiscard]] void* allocate(Bytes bytes, StreamId stream, std::string_view label = {});
   /// Like `allocate`, but returns null instead of throwing OutOfMemory, and sets `attempt` to the
-  /// findings of each stage. Uses only `stop` of the given `attempt`.
+  /// findings of each stage. Of the given `attempt` uses `limit`, `at_once`
+  /// and `for_all`, or all if it is `resumed`.
   [[nodiscard]] void* try_allocate(Bytes bytes, StreamId stream, std::string_view label,
                                    Attempt& attempt);
   /// Counts the failure and throws OutOfMemory with the report of `attempt`.
@@ -124,7 +125,7 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   [[nodiscard]] std::vector<PoolBlock> blocks() const;
   /// Gives the allocated block at `pointer` to the caller, who returns it to the upstream. Returns
   /// nullopt if no block begins there.
-  [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);
+  [[nodiscard]] std::optional<BlockInUse> disown(void* pointer);
 
   /// See PoolPlace.
   [[nodiscard]] std::uint16_t device() const noexcept override {
@@ -190,9 +191,15 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   // block, marked allocated, or null. The strategy implements growth and release.
   /// Queues behind waiting requests unless it may pass them.
   [[nodiscard]] Block* take_own(Attempt& request, Line& line);
-  /// Asks up to `streams` streams how far they have come. Sets in `request` whether there were
-  /// more.
-  [[nodiscard]] Block* take_passed(Attempt& request, std::size_t streams);
+  /// Which streams are asked how far the device is.
+  enum class Asking : std::uint8_t {
+    kFew,  ///< some; where new memory would do, only those whose answer is cheap
+    kAll,
+  };
+  /// Asks streams how far they have come. Sets in `request` whether all were asked.
+  [[nodiscard]] Block* take_passed(Attempt& request, Asking asking);
+  /// Whether there is room for new memory, and not much freed memory awaits the device.
+  [[nodiscard]] bool would_rather_grow(const Attempt& request) const;
   /// Returns whether it waited for another request's growth.
   [[nodiscard]] bool await_growth(Attempt& request, Line& line);
   /// Returns whether the budget's source made room.

@@ -91,8 +91,9 @@ bool Pool::line_up(Line& line, Attempt& request, Lock& lock) {
     const NoCancel no_cancel;
     const HostWait wait = begin_wait(request);
     ++state_.sleepers;
-    line.gave_up_ = !state_.changed.wait(
-        lock, request.stop, [&]() WEIR_REQUIRES(state_.mutex) { return line_first_ == &line; });
+    line.gave_up_ = !state_.changed.wait_until(
+        lock, request.limit.stop, request.limit.until,
+        [&]() WEIR_REQUIRES(state_.mutex) { return line_first_ == &line; });
     --state_.sleepers;
     end_wait(wait, request);
   }
@@ -105,14 +106,17 @@ Block* Pool::run_stages(Attempt& request) {
   for (;;) {
     if (Block* block = take_own(request, line)) return block;
     if (line.gave_up_) return nullptr;
-    if (Block* block = take_passed(request, kAskedFirst)) return block;
-    if (Block* block = strategy_->grow(request)) return block;
-    // The search may have polled more streams, and a release would give back a block that fits.
-    if (!request.asked_all || request.upstream_refused) {
-      if (Block* block = take_passed(request, kAll)) return block;
+    if (!std::exchange(request.resumed, false)) {
+      if (Block* block = take_passed(request, Asking::kFew)) return block;
+      if (Block* block = strategy_->grow(request)) return block;
+      // The search may have polled more streams, and a release would give back a block that fits.
+      if (!request.asked_all || request.upstream_refused) {
+        if (Block* block = take_passed(request, Asking::kAll)) return block;
+      }
+      if (await_growth(request, line)) continue;
+      if (Block* block = strategy_->make_room(request)) return block;
+      if (request.at_once) return nullptr;
     }
-    if (await_growth(request, line)) continue;
-    if (Block* block = strategy_->make_room(request)) return block;
     if (raise_for(request)) continue;
     if (Block* block = hand_over(request)) return block;
     if (await_transit(request, line)) continue;
@@ -145,8 +149,16 @@ Block* Pool::take_own(Attempt& request, Line& line) {
   return block;
 }
 
-Block* Pool::take_passed(Attempt& request, std::size_t streams) {
-  request.asked_all = state_.poll(streams);
+bool Pool::would_rather_grow(const Attempt& request) const {
+  const Lock lock(state_.mutex);
+  const Bytes budget = state_.statistics.budget;
+  return request.block <= minus_or_zero(budget, state_.taken()) &&
+         !holds_much(state_.statistics.awaiting.current + request.block, budget);
+}
+
+Block* Pool::take_passed(Attempt& request, Asking asking) {
+  request.asked_all = asking == Asking::kAll ? state_.poll(kAll)
+                                             : state_.poll(kAskedFirst, would_rather_grow(request));
   const PoolChange change(state_);
   // An own block may have stopped awaiting just now; it needs no point.
   Block* block = state_.index->take_own(request.block, request.stream);
@@ -179,7 +191,7 @@ bool Pool::raise_for(const Attempt& request) noexcept {
 
 Block* Pool::hand_over(Attempt& request) {
   PoolChange change(state_);
-  if (!running_out_.hand_over) return nullptr;
+  if (!running_out_.hand_over || request.for_all) return nullptr;
   if (running_out_.wait && running_out_.wait_first && !request.waited_first) {
     const Block* found = state_.index->find_unpassed(request.block);
     if (found != nullptr) request.earlier = state_.index->enough_before(*found, request.block);
@@ -250,7 +262,7 @@ bool Pool::wait_for_device(Attempt& request, Line& line) {
   if (!point) return state_.transits != 0 || state_.cached_more != request.looked;
   const HostWait wait = begin_wait(request);
   change.end();
-  const bool reached = state_.progress.wait(*point, request.stop);
+  const bool reached = state_.progress.wait(*point, request.limit);
   const PoolChange waiting(state_);
   end_wait(wait, request);
   return reached;

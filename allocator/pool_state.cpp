@@ -115,7 +115,7 @@ void PoolState::sleep(Lock& lock) {
   --sleepers;
 }
 
-bool PoolState::poll(std::size_t streams) {
+bool PoolState::poll(std::size_t streams, bool cheaply) {
   if (is_settled()) return true;
   // Per thread, so that the poll of each batch allocates nothing.
   struct Scratch {
@@ -126,7 +126,7 @@ bool PoolState::poll(std::size_t streams) {
   pending.clear();
   unrecorded.clear();
   Lock lock(mutex);
-  const bool all = index->pending_streams() <= streams;
+  bool all = index->pending_streams() <= streams;
   index->pending_streams(streams, pending, unrecorded);
   const std::uint64_t looked = events;
   lock.unlock();
@@ -141,9 +141,11 @@ bool PoolState::poll(std::size_t streams) {
     became_cached(index->note_recorded(point, looked));
   }
   for (const StreamId stream : pending) {
-    const std::uint64_t passed = progress.passed(stream);
+    const auto known = cheaply ? progress.known_passed(stream)
+                               : Progress::Known{.passed = progress.passed(stream)};
+    all = all && known.is_all;
     const PoolChange change(*this);
-    became_cached(index->note_passed(stream, passed));
+    became_cached(index->note_passed(stream, known.passed));
   }
   return all;
 }

@@ -86,8 +86,9 @@ struct PoolState {
   /// Sleeps until a transit ends or the line moves.
   void sleep(Lock& lock) WEIR_REQUIRES(mutex);
 
-  /// Asks up to `streams` streams how far they have come. Returns true if there are no others.
-  bool poll(std::size_t streams) WEIR_EXCLUDES(mutex);
+  /// Asks up to `streams` streams how far they have come; if `cheaply`, only where the answer is
+  /// cheap. Returns true if none is left.
+  bool poll(std::size_t streams, bool cheaply = false) WEIR_EXCLUDES(mutex);
 
   /// Whether no stream has to be asked. A free that the device has passed work behind is seen by
   /// whoever saw that.

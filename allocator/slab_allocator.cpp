@@ -272,7 +272,7 @@ bool SlabAllocator::reclaim(bool may_wait, std::uint64_t looked, Attempt& attemp
     // once, and so would the next call.
     if (progress_.reached(point)) continue;
     const auto start = std::chrono::steady_clock::now();
-    const bool reached = progress_.wait(point, attempt.stop);
+    const bool reached = progress_.wait(point, attempt.limit);
     ++attempt.waits;
     attempt.waited += std::chrono::steady_clock::now() - start;
     return reached;

@@ -10,7 +10,7 @@ namespace weir {
 
 Attempt MemoryAttempts::begin() noexcept {
   freed_ = admission_.given_back();
-  return {.stop = owner_.stop};
+  return {.limit = {.stop = owner_.stop}};
 }
 
 void MemoryAttempts::wait_or_fail(const Attempt& attempt) {

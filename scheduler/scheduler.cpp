@@ -157,7 +157,7 @@ Allocation Scheduler::try_host_memory(Bytes size, StreamRole role, std::string_v
                                       const Owner& owner, CallSite where, Attempt& attempt) {
   const TimelineScope scope(number_of(owner), where.file, where.line);
   const StreamId stream = device_.stream(role);
-  attempt.stop = owner.stop;
+  attempt.limit.stop = owner.stop;
   Allocation memory(host_pool_, host_pool_.try_allocate(size, stream, label, attempt), size,
                     stream);
   if (!memory && owner.stop.stop_requested()) {
@@ -176,7 +176,7 @@ Allocation Scheduler::host_memory_for_read(Bytes size, const Owner& owner, CallS
   while (!memory) {
     const Point copies = last_submitted(StreamRole::kCopyIn);
     const bool all_free = reached(copies);
-    if (!all_free) (void)device_.progress().wait(copies, owner.stop);
+    if (!all_free) (void)device_.progress().wait(copies, {.stop = owner.stop});
     memory = ask();
     if (!memory && all_free) host_pool_.fail(attempt);
   }

@@ -102,6 +102,12 @@ struct SteadyRange {
   return {part_of_budget(budget, limits.hard_leave), {std::numeric_limits<std::uint64_t>::max()}};
 }
 
+/// Whether the memory that awaits the device is worth waiting for: over a sixty-fourth of the
+/// budget.
+[[nodiscard]] constexpr bool holds_much(Bytes awaiting, Bytes budget) noexcept {
+  return awaiting.count > budget.count / 64;
+}
+
 /// The time spent at each level, in the order of PressureLevel.
 using PressureTimes = std::array<std::chrono::nanoseconds, kPressureLevels>;
 

@@ -163,6 +163,7 @@ Block* PageStrategy::move_pages(Attempt& request, PageMove& move) {
   }
   if (fault != nullptr) std::rethrow_exception(fault);
   request.upstream_refused = block == nullptr;
+  request.lacks = Bytes{(move.create - move.created) * paged_.page().count};
   return block;
 }
 
@@ -178,7 +179,7 @@ Bytes PageStrategy::trim(Bytes keep) {
   const Bytes most = minus_or_zero(state_.statistics.reserved.current, keep);
   paged_.plan_release((most.count + page.count - 1) / page.count, move);
   if (move.pages.empty() && move.unmap.empty()) return {};
-  state_.upstream.begin_return();
+  state_.upstream.begin_release();
   state_.begin_transit();
   taking.end();
   move.retired_pages = source_.unmap(move.retire);
@@ -193,7 +194,7 @@ Bytes PageStrategy::trim(Bytes keep) {
     return std::ranges::binary_search(move.kept, each.id);
   });
   source_.destroy(std::span(destroyed, move.pages.end()));
-  state_.upstream.end_return();
+  state_.upstream.end_release();
   move.destroyed = static_cast<std::size_t>(move.pages.end() - destroyed);
   move.pages.erase(destroyed, move.pages.end());
   const Bytes sum{move.destroyed * page.count};

@@ -80,9 +80,9 @@ Block* SegmentStrategy::grow_claimed(Attempt& request, Bytes segment) {
     block = &index_->add({pointer, segment}, request.block);
   } catch (...) {
     change.end();
-    upstream.begin_return();
+    upstream.begin_release();
     upstream.deallocate(pointer, segment);
-    upstream.end_return();
+    upstream.end_release();
     throw;
   }
   state_.statistics.reserved.add(segment);
@@ -110,7 +110,7 @@ Block* SegmentStrategy::grow_claimed(Attempt& request, Bytes segment) {
 Bytes SegmentStrategy::take_releasable(Bytes need, std::vector<Segment>& taken) {
   const Bytes sum = index_->take_releasable(need, taken);
   // Before others see that the pool has them no more.
-  if (!taken.empty()) state_.upstream.begin_return();
+  if (!taken.empty()) state_.upstream.begin_release();
   return sum;
 }
 
@@ -119,7 +119,7 @@ void SegmentStrategy::release(std::vector<Segment>& segments) {
   for (const Segment& segment : segments) {
     state_.upstream.deallocate(segment.pointer, segment.size);
   }
-  state_.upstream.end_return();
+  state_.upstream.end_release();
   PoolChange change(state_);
   std::uint64_t sequence = state_.events;
   state_.events += segments.size();
@@ -157,10 +157,10 @@ Bytes SegmentStrategy::trim(Bytes keep) {
 
 void SegmentStrategy::give_back_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
   // No other thread uses the pool any more; no lock during calls of the upstream.
-  state_.upstream.begin_return();
+  state_.upstream.begin_release();
   index_->for_each_segment(
       [this](Segment segment) { state_.upstream.deallocate(segment.pointer, segment.size); });
-  state_.upstream.end_return();
+  state_.upstream.end_release();
 }
 
 }  // namespace weir

@@ -3,7 +3,7 @@
 /// @file
 /// Where raw memory comes from. Only implementations of this and of page_source.hpp get memory from
 /// a driver or the operating system. All are thread-safe. Call none under a lock of ours, except
-/// `begin_return` and `end_return`.
+/// `begin_release` and `end_release`.
 
 #include <atomic>
 #include <exception>
@@ -67,9 +67,9 @@ class Upstream {
   /// Called when memory, pages too, begins its way back, and once all of it is back. In between,
   /// requests of others who share the memory may wait for it. Takes only a leaf lock, and calls
   /// nobody: a pool calls it under its own lock.
-  virtual void begin_return() noexcept {}
-  /// See `begin_return`.
-  virtual void end_return() noexcept {}
+  virtual void begin_release() noexcept {}
+  /// See `begin_release`.
+  virtual void end_release() noexcept {}
 
   /// Returns the most bytes that it can hand out.
   [[nodiscard]] virtual Bytes capacity() const = 0;

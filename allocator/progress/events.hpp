@@ -96,7 +96,7 @@ class EventStore {
   /// Takes back all of `events` for reuse.
   void give_back(Events& events) noexcept { free_.splice(free_.begin(), events); }
   /// Stops counting `events` events, which another owner destroys.
-  void give_away(std::size_t events) noexcept { made_ -= events; }
+  void disown(std::size_t events) noexcept { made_ -= events; }
   /// Destroys unused events until at most `most` are left. Returns the first error.
   Code keep(std::size_t most) noexcept {
     Code first{};

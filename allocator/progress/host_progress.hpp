@@ -22,7 +22,7 @@ class HostProgress final : public Progress {
   [[nodiscard]] std::uint64_t passed(StreamId /*stream*/) override {
     return std::numeric_limits<std::uint64_t>::max() - 1;  // the last is Block::kUnrecorded
   }
-  [[nodiscard]] bool wait(Point /*point*/, std::stop_token /*stop*/) override { return true; }
+  [[nodiscard]] bool wait(Point /*point*/, const WaitLimit& /*limit*/) override { return true; }
   void make_wait(StreamId /*waiter*/, Point /*point*/) override {}
 
  private:

@@ -8,6 +8,8 @@
 /// `make_wait`, which makes an operation and its waits one step. Wait only for submitted work, so
 /// that every wait ends.
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
@@ -34,6 +36,24 @@ struct Point {
   friend constexpr bool operator==(Point, Point) noexcept = default;
 };
 
+/// How long a caller waits: until its time has come, a stop is requested, or something changed.
+struct WaitLimit {
+  std::stop_token stop{};  ///< a stop ends the wait
+  /// the latest end of the wait
+  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
+
+  /// Ends the wait once it is not `seen`, where the wait polls; null: nothing does.
+  const std::atomic<std::uint64_t>* watched = nullptr;
+  std::uint64_t seen = 0;  ///< the value of `watched` before the wait
+
+  /// Returns whether the wait is over.
+  [[nodiscard]] bool over() const noexcept {
+    constexpr auto kNever = std::chrono::steady_clock::time_point::max();
+    return stop.stop_requested() || (watched != nullptr && watched->load() != seen) ||
+           (until != kNever && std::chrono::steady_clock::now() >= until);
+  }
+};
+
 /// How far a device has come, and every wait for it. Implementations are thread-safe.
 class Progress {
  public:
@@ -49,9 +69,17 @@ class Progress {
   /// Returns the highest sequence of `stream` that the device has passed. Never decreases.
   [[nodiscard]] virtual std::uint64_t passed(StreamId stream) = 0;
 
-  /// Blocks the thread until the device has passed `point`, and returns true. Returns false if a
-  /// stop is requested first.
-  [[nodiscard]] virtual bool wait(Point point, std::stop_token stop) = 0;
+  /// What is known at little cost of how far a stream has come.
+  struct Known {
+    std::uint64_t passed = 0;  ///< as of `passed(stream)`, or lower
+    bool is_all = true;        ///< false: asking costs more than the stream's open points justify
+  };
+  /// Asks only if that is cheap: behind one stream may be very many.
+  [[nodiscard]] virtual Known known_passed(StreamId stream) { return {.passed = passed(stream)}; }
+
+  /// Blocks the thread until the device has passed `point`, and returns true. Returns false once
+  /// the `limit` is over.
+  [[nodiscard]] virtual bool wait(Point point, const WaitLimit& limit) = 0;
 
   /// Makes `waiter` wait for `point` on the device. Does not block the host.
   virtual void make_wait(StreamId waiter, Point point) = 0;

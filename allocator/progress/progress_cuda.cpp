@@ -89,12 +89,12 @@ std::uint64_t CudaProgress::passed(StreamId stream) {
   return followed != nullptr ? followed->passed() : std::numeric_limits<std::uint64_t>::max() - 1;
 }
 
-bool CudaProgress::wait(Point point, std::stop_token stop) {
+bool CudaProgress::wait(Point point, const WaitLimit& limit) {
   const auto followed = find(point.stream);
   if (followed == nullptr) return true;
   for (Pause pause(std::chrono::microseconds(500));; pause()) {
     if (followed->passed() >= point.sequence) return true;
-    if (stop.stop_requested()) return false;
+    if (limit.over()) return false;
     followed->require_progress(point.sequence);
   }
 }

@@ -56,7 +56,7 @@ class CudaProgress final : public Progress {
   [[nodiscard]] Point record(StreamId stream) override;
   [[nodiscard]] std::uint64_t passed(StreamId stream) override;
   /// Throws CudaError if the device fails.
-  [[nodiscard]] bool wait(Point point, std::stop_token stop) override;
+  [[nodiscard]] bool wait(Point point, const WaitLimit& limit) override;
   /// Also throws UsageError if `waiter` was removed.
   void make_wait(StreamId waiter, Point point) override;
 

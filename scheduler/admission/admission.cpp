@@ -94,8 +94,12 @@ class Admission::InLine : public Applicant {
   Bytes needs;                           ///< the budget that it would fit in
   std::chrono::nanoseconds patience{};   ///< how long it waits for others, once it has decided to
   bool stalled = false;                  ///< it has waited
+  bool ran_out = false;                  ///< a wait for the device has lasted to the end
   bool nudged = false;                   ///< something happened since it looked
   std::shared_ptr<Condition> asleep_on;  ///< its thread's; null: it is awake
+
+  /// Whether it is stopped, or has waited for the device as long as it may.
+  [[nodiscard]] bool is_over() const { return ran_out || options.stop.stop_requested(); }
 
   // While it waits for open batches:
   OpenGrace grace;
@@ -166,7 +170,7 @@ TicketRef Admission::open(std::string_view name, const BatchOptions& options, Ca
 }
 
 AdmissionState Admission::state_of(const InLine& place, const Pressure& pressure) const {
-  return rules_.state_of(place, place.options.stop.stop_requested(), pressure);
+  return rules_.state_of(place, place.is_over(), pressure);
 }
 
 std::optional<TicketRef> Admission::try_admit(InLine& place, const Points& passed,
@@ -186,7 +190,7 @@ std::optional<TicketRef> Admission::try_admit(InLine& place, const Points& passe
     place.nudged = false;
     place.grace.observe(rules_.ledger().oldest_kept(), grace_);
     place.grace_over = place.grace.over();
-    const auto answer = rules_.ask(place, place.options.stop.stop_requested(), place.pressure);
+    const auto answer = rules_.ask(place, place.is_over(), place.pressure);
     const AdmissionState& state = answer.state;
     decision = answer.decision;
     place.needs = state.pressure.held + state.unspent + state.estimate;
@@ -283,9 +287,9 @@ void Admission::wait_for_open(InLine& place) {
   Lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   place.looks_again = memory_.statistics().awaiting.current.count != 0;
-  const auto until =
-      time_after(now, place.looks_again ? std::min<Clock::duration>(place.grace.left(), kLookAgain)
-                                        : place.grace.left());
+  const auto most = place.looks_again ? std::min<Clock::duration>(place.grace.left(), kLookAgain)
+                                      : place.grace.left();
+  const auto until = time_after(now, most);
   place.asleep_on = own_sleep();
   (void)sleep_for_room(lock, place.nudged, place.options.stop, until, place.pressure);
   place.asleep_on.reset();
@@ -300,7 +304,8 @@ void Admission::wait_for_device(InLine& place, Decision decision) {
     point = rules_.point_to_await(place, decision);
   }
   if (point) {
-    (void)streams_.progress.wait(*point, place.options.stop);
+    const WaitLimit limit{.stop = place.options.stop, .until = place.options.until};
+    place.ran_out = !streams_.progress.wait(*point, limit) && limit.over();
   } else {
     record_missing();  // throws if it fails again, since nothing would end the wait
   }

@@ -35,6 +35,8 @@ namespace weir {
 struct BatchOptions {
   std::optional<Bytes> hint{};  ///< expected footprint, until a batch of the kind has ended
   std::stop_token stop{};  ///< ends waits for admission, and for the batch's memory, with Cancelled
+  /// The latest end of its waits for the device, after which admission ends with Cancelled.
+  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
   /// The share of the calling thread's batches against other threads' that wait: of bytes, and of
   /// queued device time. 1 or more.
   std::uint32_t weight = 1;

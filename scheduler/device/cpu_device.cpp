@@ -56,15 +56,16 @@ std::uint64_t CpuStream::push(Entry entry) {
   return sequence;
 }
 
-bool CpuStream::wait(std::uint64_t sequence, const std::stop_token& stop) {
+bool CpuStream::wait(std::uint64_t sequence, const WaitLimit& limit) {
   if (passed() >= sequence) return true;
   Lock lock(mutex_);
   ++waiting_;
-  const bool reached = passes_.wait(lock, stop, [&]() WEIR_REQUIRES(mutex_) {
-    if (passed() >= sequence) return true;
-    awaited_ = std::min(awaited_, sequence);
-    return false;
-  });
+  const bool reached =
+      passes_.wait_until(lock, limit.stop, limit.until, [&]() WEIR_REQUIRES(mutex_) {
+        if (passed() >= sequence) return true;
+        awaited_ = std::min(awaited_, sequence);
+        return false;
+      });
   --waiting_;
   return reached;
 }
@@ -201,8 +202,8 @@ Point CpuDevice::record(StreamId stream) { return {stream, find(stream).enqueued
 
 std::uint64_t CpuDevice::passed(StreamId stream) { return find(stream).passed(); }
 
-bool CpuDevice::wait(Point point, std::stop_token stop) {
-  return find(point.stream).wait(point.sequence, stop);
+bool CpuDevice::wait(Point point, const WaitLimit& limit) {
+  return find(point.stream).wait(point.sequence, limit);
 }
 
 void CpuDevice::make_wait(StreamId waiter, Point point) {

@@ -92,7 +92,7 @@ class CpuStream final : public Stream {
     return passed_.load(std::memory_order_acquire);
   }
   /// Returns true once `sequence` is passed, false if stopped first.
-  [[nodiscard]] bool wait(std::uint64_t sequence, const std::stop_token& stop);
+  [[nodiscard]] bool wait(std::uint64_t sequence, const WaitLimit& limit);
   [[nodiscard]] std::uint64_t waiting() const {
     const Lock lock(mutex_);
     return waiting_;
@@ -163,7 +163,7 @@ class CpuDevice final : public DeviceBackend, private Progress, private Timeline
  private:
   [[nodiscard]] Point record(StreamId stream) override;
   [[nodiscard]] std::uint64_t passed(StreamId stream) override;
-  [[nodiscard]] bool wait(Point point, std::stop_token stop) override;
+  [[nodiscard]] bool wait(Point point, const WaitLimit& limit) override;
   void make_wait(StreamId waiter, Point point) override;
 
   // For timelines and live views.

@@ -37,7 +37,7 @@ class RelaxedProgress final : public Progress {
   [[nodiscard]] std::uint64_t passed(StreamId stream) override {
     return passed_.at(index_of(stream)).load(std::memory_order_relaxed);
   }
-  [[nodiscard]] bool wait(Point point, std::stop_token /*stop*/) override {
+  [[nodiscard]] bool wait(Point point, const WaitLimit& /*limit*/) override {
     raise(point.stream, point.sequence);
     return true;
   }

@@ -177,7 +177,7 @@ TEST(ReplayProgress, GivesUpAWaitThatIsToStop) {
   const Point point = progress.record({1});
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_FALSE(progress.wait(point, stop.get_token()));
+  EXPECT_FALSE(progress.wait(point, {.stop = stop.get_token()}));
   EXPECT_FALSE(progress.reached(point));
 }
 

@@ -109,7 +109,7 @@ class FaultyDevice final : public DeviceBackend, private Progress {
     EXPECT_EQ(held_lock_ranks(), 0U) << "passed was called while a lock is held";
     return inner_.progress().passed(stream);
   }
-  [[nodiscard]] bool wait(Point point, std::stop_token stop) override {
+  [[nodiscard]] bool wait(Point point, const WaitLimit& limit) override {
     EXPECT_EQ(held_lock_ranks(), 0U) << "wait was called while a lock is held";
     EXPECT_FALSE(on_device_thread()) << "a thread that serves the device waits";
     EXPECT_LE(point.sequence, inner_.progress().record(point.stream).sequence)
@@ -120,7 +120,7 @@ class FaultyDevice final : public DeviceBackend, private Progress {
     }
     changed_.notify_all();
     if (before_wait) before_wait(point);
-    return inner_.progress().wait(point, std::move(stop));
+    return inner_.progress().wait(point, limit);
   }
   void make_wait(StreamId waiter, Point point) override {
     strike(DeviceCall::kMakeWait, "make_wait", kOrderOnly);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/precision/precision.hpp"
+#include "tests/standin/after_fork.hpp"
 #include "tests/standin/standin.hpp"
 
 struct cublasContext {
@@ -114,6 +115,7 @@ struct StandIn {
 };
 
 const StandIn& stand_in() {
+  weir::standin::begin_use();
   static const StandIn kStandIn = [] {
     StandIn found;
     void* driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -134,6 +136,7 @@ const StandIn& stand_in() {
 
 /// Counts the call of `name`, and fails it on demand.
 cublasStatus_t enter(const char* name) {
+  if (weir::standin::is_forked()) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (stand_in().take_fault == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   return static_cast<cublasStatus_t>(stand_in().take_fault(name));
 }

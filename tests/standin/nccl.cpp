@@ -19,12 +19,14 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/standin/after_fork.hpp"
 #include "tests/standin/standin.hpp"
 
 namespace {
 
 // nccl.h's results.
 constexpr int kSuccess = 0;
+constexpr int kUnhandledCudaError = 1;
 constexpr int kSystemError = 2;
 constexpr int kInvalidArgument = 4;
 constexpr int kVersion = 22'105;  // 2.21.5
@@ -105,6 +107,7 @@ void run_call(const WeirStandinLaunch* launch) {
 
 /// Not linked, as in the stand-in cuBLAS.
 decltype(&weir_standin_take_fault) take_fault() {
+  weir::standin::begin_use();
   static const auto kTakeFault = []() -> decltype(&weir_standin_take_fault) {
     void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (driver == nullptr) return nullptr;
@@ -121,6 +124,7 @@ decltype(&weir_standin_take_fault) take_fault() {
 
 /// Counts the call of `name`, and fails it on demand.
 int enter(const char* name) {
+  if (weir::standin::is_forked()) return kUnhandledCudaError;
   return take_fault() == nullptr ? kSystemError : static_cast<int>(take_fault()(name));
 }
 
@@ -132,7 +136,7 @@ int enqueue(ncclComm* comm, bool sums, const void* send, void* receive, std::siz
   return cudaLaunchKernel(reinterpret_cast<const void*>(&run_call), dim3(1), dim3(1),
                           arguments.data(), 0, stream) == cudaSuccess
              ? kSuccess
-             : 1;
+             : kUnhandledCudaError;
 }
 
 Shared* open_shared(const char* name, int flags) {

@@ -3,7 +3,7 @@
 // Controls and queries of the stand-in CUDA driver. A program gets these functions by linking
 // weir_standin_cuda (see docs/standin.md). Calls are named by the base name of the driver function:
 // "cuMemAlloc" for cuMemAlloc_v2, "cuStreamWaitEvent" for its _ptsz variant too. All functions are
-// thread-safe, also while a stream is held.
+// thread-safe, also while a stream is held. In a forked child they do nothing and return zero.
 
 #include <cuda.h>
 #include <vector_types.h>
@@ -94,6 +94,10 @@ std::size_t weir_standin_pending(CUstream stream);
 void weir_standin_set_interrupt(const char* name, void (*run)(void* data), void* data);
 /// Number of runs since the last call.
 std::uint64_t weir_standin_interrupted(void);
+
+/// Runs `run` on this thread while it holds the driver's lock, as in the middle of a call. `run`
+/// must not call the driver.
+void weir_standin_run_locked(void (*run)(void* data), void* data);
 
 // ---- What happened.
 

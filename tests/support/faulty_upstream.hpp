@@ -66,11 +66,11 @@ class FaultyUpstream final : public Upstream {
     if (after_deallocate) after_deallocate(size);
   }
 
-  void begin_return() noexcept override {
+  void begin_release() noexcept override {
     ++returns_begun_;
     ++returns_;
   }
-  void end_return() noexcept override { EXPECT_GE(--returns_, 0); }
+  void end_release() noexcept override { EXPECT_GE(--returns_, 0); }
   /// Returns of memory that have begun and not ended, and all.
   [[nodiscard]] int returns() const noexcept { return returns_; }
   [[nodiscard]] int returns_begun() const noexcept { return returns_begun_; }

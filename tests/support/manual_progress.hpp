@@ -62,14 +62,14 @@ class ManualProgress final : public Progress {
     return passed;
   }
 
-  [[nodiscard]] bool wait(Point point, std::stop_token stop) override {
+  [[nodiscard]] bool wait(Point point, const WaitLimit& limit) override {
     expect_no_lock("wait");
     if (before_wait) before_wait(point);
     const std::lock_guard lock(mutex_);
     waits_.push_back(point);
     EXPECT_LE(point.sequence, streams_[point.stream].tail) << "nobody has submitted this point";
     if (wait_fault_.strikes()) throw std::runtime_error("wait: a fault on demand");
-    if (stop.stop_requested()) return false;
+    if (limit.over()) return false;
     finish(point);
     return true;
   }

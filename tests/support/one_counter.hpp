@@ -14,7 +14,7 @@ class OneCounter final : public Progress {
 
   [[nodiscard]] Point record(StreamId stream) override { return {stream, ++last_}; }
   [[nodiscard]] std::uint64_t passed(StreamId /*stream*/) override { return passed_; }
-  [[nodiscard]] bool wait(Point /*point*/, std::stop_token /*stop*/) override {
+  [[nodiscard]] bool wait(Point /*point*/, const WaitLimit& /*limit*/) override {
     pass_all();
     return true;
   }

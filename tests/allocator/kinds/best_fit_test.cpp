@@ -323,8 +323,8 @@ TEST_F(BestFit, OnlyAWholeSegmentCanBeGivenAway) {
   open(mib(8), mib(2));
   void* whole = take(mib(4), a);
   void* part = take(kib(4), a);
-  EXPECT_FALSE(pool->give_away(part).has_value());
-  ASSERT_TRUE(pool->give_away(whole).has_value());
+  EXPECT_FALSE(pool->disown(part).has_value());
+  ASSERT_TRUE(pool->disown(whole).has_value());
   EXPECT_EQ(pool->find(whole), std::nullopt);
   EXPECT_EQ(pool->statistics().reserved.current, mib(2));
   upstream.deallocate(whole, mib(4));

@@ -93,7 +93,7 @@ TEST_F(EventStoreTest, DestroysOnlyWhatNobodyUses) {
   EXPECT_EQ(store.keep(1), 0);
   EXPECT_EQ(driver.destroyed, 2);
   EXPECT_EQ(store.size(), 2U);
-  store.give_away(used.size());
+  store.disown(used.size());
   EXPECT_EQ(store.keep(0), 0);
   EXPECT_EQ(driver.destroyed, 3);
   EXPECT_EQ(store.size(), 0U);

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/preload/borders/fake_api.hpp"
-#include "tools/preload/borders/marks.hpp"
+#include "tools/preload/driver/marks.hpp"
 #include "tools/preload/borders/weir.h"
 
 namespace weir::preload {

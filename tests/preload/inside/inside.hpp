@@ -249,9 +249,18 @@ class Inside : public ::testing::Test {
   }
 
   [[nodiscard]] static Arena& arena() {
-    Arena* const found = Process::get()->current();
+    Arena* const found = Process::get()->contexts().current();
     if (found == nullptr) std::abort();  // a test without a context
     return *found;
+  }
+  /// A batch of the calling thread.
+  [[nodiscard]] static std::optional<TicketRef> begin_batch_in(Arena& arena, const char* kind) {
+    Call call;
+    return arena.begin_batch(call, kind);
+  }
+  static void end_batch_in(Arena& arena) {
+    Call call;
+    arena.end_batch(call);
   }
   [[nodiscard]] static Statistics statistics() { return arena().pool().statistics(); }
   [[nodiscard]] static Bytes used() { return arena().account().used(); }

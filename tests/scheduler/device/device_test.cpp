@@ -149,11 +149,11 @@ TEST_F(DeviceWhileHeld, AWaitEndsWithTheStopRequest) {
   const Point point = record(StreamRole::kCompute);
   std::stop_source stop;
   std::thread stopper([&] { stop.request_stop(); });
-  EXPECT_FALSE(progress().wait(point, stop.get_token()));
+  EXPECT_FALSE(progress().wait(point, {.stop = stop.get_token()}));
   stopper.join();
   gate.open();
   EXPECT_TRUE(progress().wait(point, {}));
-  EXPECT_TRUE(progress().wait(point, stop.get_token())) << "passed beats stopped";
+  EXPECT_TRUE(progress().wait(point, {.stop = stop.get_token()})) << "passed beats stopped";
 }
 
 TEST_F(DeviceWhileHeld, ManyWaitForDifferentPointsOfOneStream) {

@@ -1,10 +1,8 @@
 #include "tests/standin/driver/driver.hpp"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <utility>
 
@@ -13,8 +11,6 @@
 
 namespace weir::standin {
 namespace {
-
-std::atomic<bool> forked{false};
 
 std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);
@@ -54,7 +50,6 @@ void drop_objects_of(Driver& driver, Context& context) {
 }  // namespace
 
 Driver::Driver() {
-  pthread_atfork(nullptr, nullptr, [] { forked = true; });
   for (int i = 0; i < kMostDevices; ++i) {
     Device& device = devices.at(static_cast<std::size_t>(i));
     device.ordinal = i;
@@ -88,6 +83,7 @@ void Driver::read_settings() {
 }
 
 Driver& driver() {
+  begin_use();
   static auto* const kDriver = new Driver;
   return *kDriver;
 }
@@ -129,8 +125,6 @@ int count_call(Driver& driver, const char* name) {
   }
   return code;
 }
-
-bool is_forked() { return forked; }
 
 void enter(Call& call, const char* name, Needs needs) {
   const int fault = count_call(call.driver, name);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tests/standin/after_fork.hpp"
 #include "tests/standin/driver/objects.hpp"
 
 namespace weir::standin {
@@ -185,10 +186,6 @@ struct Call {
   bool uncounted = false;      ///< its error is not counted
 };
 
-/// True in a child of fork: it has no threads for streams, and as with the real driver nothing
-/// works.
-bool is_forked();
-
 /// Runs the function that a test inserts between the program's call and the driver.
 void interrupt(const char* name);
 
@@ -202,8 +199,8 @@ void leave(Call& call, const char* name, CUresult result);
 /// if it has one, or what it throws.
 template <typename Body>
 CUresult api(const char* name, Needs needs, Body&& body) noexcept {
-  if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;  // and its lock may be another's for ever
-  interrupt(name);
+  interrupt(name);  // may fork
+  if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;
   Driver& the_driver = driver();
   Call call{the_driver, Lock(the_driver.mutex)};
   CUresult result = CUDA_SUCCESS;
@@ -219,6 +216,17 @@ CUresult api(const char* name, Needs needs, Body&& body) noexcept {
   }
   leave(call, name, result);
   return result;
+}
+
+/// A function by which tests control and query the driver: calls `body` with a `Call&`. Does
+/// nothing in a forked child, and returns zero.
+template <typename Body>
+auto control(Body&& body) {
+  using Result = std::invoke_result_t<Body, Call&>;
+  if (is_forked()) return Result();
+  Driver& the_driver = driver();
+  Call call{the_driver, Lock(the_driver.mutex)};
+  return std::forward<Body>(body)(call);
 }
 
 /// The variant of an argument for programs with per-thread default streams: stream 0 is the

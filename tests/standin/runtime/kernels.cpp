@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/standin/after_fork.hpp"
 #include "tests/standin/runtime/runtime.hpp"
 
 namespace weir::standin {
@@ -135,6 +136,7 @@ extern "C" {
 using namespace weir::standin;
 
 void** __cudaRegisterFatBinary(void* code) {
+  if (is_forked()) return nullptr;
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);
   auto module = std::make_unique<Module>();
@@ -147,6 +149,7 @@ void** __cudaRegisterFatBinary(void* code) {
 void __cudaRegisterFatBinaryEnd(void** /*handle*/) {}
 
 void __cudaUnregisterFatBinary(void** handle) {
+  if (is_forked()) return;  // a child that ends
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);
   const auto found = known.modules.find(handle);
@@ -162,6 +165,7 @@ void __cudaRegisterFunction(void** handle, const char* host_function, char* /*de
                             const char* device_name, int /*thread_limit*/, uint3* /*thread*/,
                             uint3* /*block*/, dim3* /*block_dim*/, dim3* /*grid_dim*/,
                             int* /*warp_size*/) {
+  if (is_forked()) return;
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);
   const auto found = known.modules.find(handle);

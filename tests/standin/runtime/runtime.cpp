@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 
+#include "tests/standin/after_fork.hpp"
 #include "tests/standin/codes.hpp"
 
 namespace weir::standin {
@@ -159,7 +161,14 @@ bool was_reset(CUcontext context) {
 }  // namespace
 
 const Library& library() {
+  static constinit std::atomic<const Library*> opened{nullptr};
+  if (const Library* const known = opened; known != nullptr) return *known;
+  // Another thread of the parent was opening it, and a child cannot wait for that.
+  static constexpr Library kUnopened{.status = cudaErrorInitializationError};
+  if (is_forked()) return kUnopened;
+  begin_use();
   static const auto* const kLibrary = new Library(open());
+  opened = kLibrary;
   return *kLibrary;
 }
 
@@ -207,6 +216,7 @@ cudaError_t context_of(int device, CUcontext* context) {
 }
 
 void forget_device(int device) {
+  if (is_forked()) return;
   Devices& known = devices();
   const std::lock_guard lock(known.mutex);
   known.retained.at(static_cast<std::size_t>(device)) = false;

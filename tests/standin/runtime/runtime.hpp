@@ -60,8 +60,8 @@ struct Calls {
 struct Library {
   cudaError_t status = cudaSuccess;  ///< otherwise no driver can be used
   int version = 0;                   ///< 0: none at all
-  Calls legacy;
-  Calls per_thread;  ///< functions without such a variant are the same ones
+  Calls legacy = {};
+  Calls per_thread = {};  ///< functions without such a variant are the same ones
   decltype(&::cuGetProcAddress) get = nullptr;
   CUfunction (*function_of)(const void* symbol) = nullptr;  ///< of the stand-in driver alone
   void (*refuse)(int code) = nullptr;                       ///< likewise

@@ -11,16 +11,12 @@
 #include <string>
 
 #include "allocator/base/version.hpp"
-#include "tools/preload/borders/marks.hpp"
 #include "tools/preload/borders/version_mark.hpp"
 #include "tools/preload/borders/weir.h"
+#include "tools/preload/driver/this_thread.hpp"
 #include "tools/preload/process/api.hpp"
 
 namespace {
-
-// Which of this thread's begins began a batch. Only those are ended inside, and the caller need not
-// remember results.
-constinit thread_local weir::preload::Marks begun;
 
 /// Read from the file, and by no code.
 [[gnu::used]] constinit const auto kVersionText = [] {
@@ -61,14 +57,17 @@ weir_block as_block(const weir::preload::MemoryBlock& each) {
 
 int weir_api_version() { return WEIR_API_VERSION; }
 
+// Remembers which of this thread's begins began a batch: only those are ended inside, and the
+// caller need not remember results.
 int weir_batch_begin(const char* kind) {
+  auto& begun = weir::preload::this_thread.begun;
   const bool began = begun.remembers() && weir::preload::begin_batch(kind == nullptr ? "" : kind);
   begun.push(began);
   return began ? 1 : 0;
 }
 
 void weir_batch_end() {
-  if (begun.pop()) weir::preload::end_batch();
+  if (weir::preload::this_thread.begun.pop()) weir::preload::end_batch();
 }
 
 int weir_memory_info(int device, weir_memory* out) {

@@ -7,20 +7,11 @@
 #include <cstring>
 #include <type_traits>
 
-#include "tools/preload/borders/marks.hpp"
+#include "tools/preload/driver/this_thread.hpp"
 #include "tools/preload/process/api.hpp"
 
 namespace weir::preload {
 namespace {
-
-constexpr std::size_t kDomains = 16;
-
-struct ThreadRanges {
-  std::array<Marks, kDomains> nested{};
-  // Open batches that start_range began, oldest first, then zeros.
-  std::array<std::uint64_t, 4> started{};
-};
-constinit thread_local ThreadRanges ranges;
 
 constinit std::atomic<std::uint64_t> last_range{0};
 // Batches ended by another thread, stored at number modulo size. One may overwrite another that its
@@ -28,12 +19,12 @@ constinit std::atomic<std::uint64_t> last_range{0};
 constinit std::array<std::atomic<std::uint64_t>, 64> ended_elsewhere{};
 
 Marks& nested_in(std::uint64_t domain) noexcept {
-  return ranges.nested[std::min<std::uint64_t>(domain, kDomains - 1)];
+  return this_thread.ranges[std::min<std::uint64_t>(domain, ThisThread::kDomains - 1)];
 }
 
 // Ends this thread's batch at `place`. The inside counts begins, so any may end first.
 void end_started(std::size_t place) noexcept {
-  auto& started = ranges.started;
+  auto& started = this_thread.started;
   std::rotate(started.begin() + static_cast<std::ptrdiff_t>(place),
               started.begin() + static_cast<std::ptrdiff_t>(place) + 1, started.end());
   started.back() = 0;
@@ -45,8 +36,8 @@ std::atomic<std::uint64_t>& word_on(std::uint64_t range) noexcept {
 }
 
 void end_what_others_ended() noexcept {
-  for (std::size_t place = 0; place < ranges.started.size();) {
-    const std::uint64_t range = ranges.started[place];
+  for (std::size_t place = 0; place < this_thread.started.size();) {
+    const std::uint64_t range = this_thread.started[place];
     if (range == 0) return;
     if (word_on(range).load(std::memory_order_relaxed) == range) {
       end_started(place);
@@ -101,18 +92,18 @@ int pop_range(std::uint64_t domain) noexcept {
 std::uint64_t start_range(const char* batch) noexcept {
   if (batch == nullptr) return 0;
   end_what_others_ended();
-  if (ranges.started.back() != 0) end_started(0);
+  if (this_thread.started.back() != 0) end_started(0);
   if (!begin_batch(batch)) return 0;
   const std::uint64_t range = last_range.fetch_add(1, std::memory_order_relaxed) + 1;
-  *std::find(ranges.started.begin(), ranges.started.end(), 0U) = range;
+  *std::find(this_thread.started.begin(), this_thread.started.end(), 0U) = range;
   return range;
 }
 
 void end_range(std::uint64_t range) noexcept {
   if (range == 0) return;
-  const auto place = std::find(ranges.started.begin(), ranges.started.end(), range);
-  if (place != ranges.started.end()) {
-    end_started(static_cast<std::size_t>(place - ranges.started.begin()));
+  const auto place = std::find(this_thread.started.begin(), this_thread.started.end(), range);
+  if (place != this_thread.started.end()) {
+    end_started(static_cast<std::size_t>(place - this_thread.started.begin()));
   } else {
     word_on(range).store(range, std::memory_order_relaxed);
   }

@@ -5,70 +5,18 @@
 
 #include <algorithm>
 #include <array>
-#include <stop_token>
 #include <utility>
 
 #include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "tools/preload/context/pace.hpp"
+#include "tools/preload/context/room.hpp"
 
 namespace weir::preload {
 namespace {
 
-/// Set during the calling thread's open(); stopped once a wait has run out.
-constinit thread_local std::stop_source* admission_stop = nullptr;
-/// The calling thread's open batch.
-constinit thread_local OpenBatch own_batch{};
-
 constexpr std::uint64_t kMostGiveUps = 2;
-
-/// The current request, for the fences.
-class Request final : public Fences::Request {
- public:
-  Request(const Account& account, const DriverUpstream& upstream, const Pools& pools, Bytes bytes,
-          StreamId stream) noexcept
-      : account_(account),
-        upstream_(upstream),
-        pools_(pools),
-        bytes_(bytes),
-        stream_(stream),
-        raises_(account.raises()) {}
-
-  /// True for a request that does not fit beside allocated memory: no submitted work frees that. So
-  /// a framework's probe for the largest block is answered quickly.
-  [[nodiscard]] bool is_hopeless() const override { return account_.is_hopeless(bytes_); }
-  [[nodiscard]] bool can_grow() const override {
-    const Bytes block = pools_.block_size(bytes_, stream_).value_or(Bytes{UINT64_MAX / 2});
-    const Statistics now = pools_.statistics();
-    const bool fits = now.reserved.current + block <= now.budget &&
-                      account_.used() + block <= account_.budget() && !upstream_.refused();
-    return fits && !holds_much(now.awaiting.current + block, now.budget);
-  }
-  [[nodiscard]] bool has_new_room() const noexcept override { return account_.raises() != raises_; }
-  /// Whether the budget was raised since the last call or construction.
-  [[nodiscard]] bool take_new_room() noexcept {
-    const std::uint64_t before = raises_;
-    raises_ = account_.raises();
-    return raises_ != before;
-  }
-
- private:
-  const Account& account_;
-  const DriverUpstream& upstream_;
-  const Pools& pools_;
-  const Bytes bytes_;
-  const StreamId stream_;
-  std::uint64_t raises_;
-};
-
-/// Ends the thread's request and the questions asked for it.
-struct EndRequest {
-  EndRequest() = default;
-  EndRequest(const EndRequest&) = delete;
-  EndRequest& operator=(const EndRequest&) = delete;
-  ~EndRequest() { Fences::end_request(); }
-};
 
 /// Records that a launch was held back from the slice's beginning until now.
 void note_pace(const TimelineSlice& slice, Pace reason, int device) noexcept {
@@ -84,33 +32,16 @@ constexpr std::uint64_t kFirstBatches = 2;
 
 }  // namespace
 
-/// Fences for admission. They end a batch's wait after the longest allowed time; admission alone
-/// would ask again until the device is done.
-class Arena::BoundedProgress final : public Progress {
- public:
-  explicit BoundedProgress(Fences& fences) noexcept : fences_(fences) {}
-  [[nodiscard]] Point record(StreamId stream) override { return fences_.record(stream); }
-  [[nodiscard]] std::uint64_t passed(StreamId stream) override { return fences_.passed(stream); }
-  [[nodiscard]] bool wait(Point point, std::stop_token stop) override {
-    const bool reached = fences_.wait(point, std::move(stop));
-    if (!reached && admission_stop != nullptr) admission_stop->request_stop();
-    return reached;
-  }
-  void make_wait(StreamId waiter, Point point) override { fences_.make_wait(waiter, point); }
-
- private:
-  Fences& fences_;
-};
-
-Arena::Arena(const Driver& driver, CUcontext context, Account& account, const Settings& settings)
-    : context_(context),
-      account_(account),
+Arena::Arena(const Driver& driver, CUcontext context, Device& device, const Settings& settings)
+    : driver_(driver),
+      context_(context),
+      device_(device),
+      account_(device.account()),
       settings_(settings),
-      fences_(driver, context, settings.max_wait.value),
-      upstream_(driver, context, account, fences_),
-      pools_(upstream_, fences_, account, settings),
-      bounded_(std::make_unique<BoundedProgress>(fences_)),
-      admission_(pools_, {.progress = *bounded_, .ids = {fences_.everything()}},
+      fences_(driver, context),
+      upstream_(driver, context, account_, fences_),
+      pools_(upstream_, fences_, account_, settings),
+      admission_(pools_, {.progress = fences_, .ids = {fences_.everything()}},
                  settings.policy.policy.value, settings.policy.run_ahead.value,
                  settings.max_wait.value, kFirstBatches) {
   follow_budget();
@@ -123,31 +54,36 @@ void Arena::follow_budget() {
   pools_.set_limits(account_.budget(), running_out(settings_.policy.policy.value));
 }
 
-CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
+/// Counts the waits for other pools of the device at its end.
+class Arena::WaitsForOthers {
+ public:
+  WaitsForOthers(Arena& arena, const Room& room) noexcept : arena_(arena), room_(room) {}
+  ~WaitsForOthers() {
+    if (room_.waits().count == 0) return;
+    const Lock lock(arena_.mutex_);
+    arena_.for_others_.count += room_.waits().count;
+    arena_.for_others_.total += room_.waits().total;
+  }
+  WaitsForOthers(const WaitsForOthers&) = delete;
+  WaitsForOthers& operator=(const WaitsForOthers&) = delete;
+
+ private:
+  Arena& arena_;
+  const Room& room_;
+};
+
+CUresult Arena::allocate(Call& call, CUdeviceptr& pointer, std::size_t bytes, StreamId stream,
                          std::string& report) noexcept {
-  Request request(account_, upstream_, pools_, {bytes}, stream);
-  Fences::begin_request(&request);
-  const EndRequest end;
-  Attempt attempt;
+  const bool for_all = stream == fences_.sync();
+  Attempt attempt{.stream = stream, .for_all = for_all};
+  Room room(device_, call.until(settings_.max_wait.value), &pools_.serving(stream));
   Stalls waits;
+  const WaitsForOthers counted(*this, room);
   try {
-    const auto label = stream == fences_.sync() ? "cuMemAlloc" : "cuMemAllocAsync";
-    // Its own pools can free nothing more, but others may have budget to give back.
-    const auto has_more = [&] {
-      return request.take_new_room() || Fences::insist() ||
-             (attempt.upstream_refused && await_others(waits)) || request.take_new_room();
-    };
-    void* found = nullptr;
-    do {
-      attempt = {};
-      try {
-        found = pools_.try_allocate({bytes}, stream, label, attempt);
-      } catch (const std::exception&) {
-        if (!request.has_new_room()) throw;  // new room ended the wait: try again
-      }
-      waits += {.count = attempt.waits, .total = attempt.waited};
-    } while (found == nullptr && has_more());
+    void* const found =
+        obtain(room, attempt, {bytes}, for_all ? "cuMemAlloc" : "cuMemAllocAsync", waits);
     if (found == nullptr) pools_.fail(attempt);
+    waits += room.waits();
     account_.note_served({bytes});
     if (batches_.load(std::memory_order_relaxed) != 0) charge(found, attempt.block, waits);
     pointer = reinterpret_cast<CUdeviceptr>(found);
@@ -155,33 +91,50 @@ CUresult Arena::allocate(CUdeviceptr& pointer, std::size_t bytes, StreamId strea
   } catch (const DriverError& error) {
     return error.code();
   } catch (const std::exception& error) {
-    tell(attempt, error, report);
+    tell(attempt, room, error, report);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
 }
 
-bool Arena::await_others(Stalls& waits) {
-  if (!running_out(settings_.policy.policy.value).wait) return false;
-  const auto next = account_.oldest_release();
-  if (!next) return false;
-  const auto start = Fences::Clock::now();
-  {
-    const Lock lock(mutex_);
-    ++for_others_.count;
+// The pool first tries without waits, since other pools may have room to release. Then it may hand
+// over and wait, and room is made by waits for others.
+void* Arena::obtain(Room& room, Attempt& attempt, Bytes bytes, std::string_view label,
+                    Stalls& waits) {
+  const StreamId stream = attempt.stream;
+  bool patient = false;
+  for (;;) {
+    attempt.at_once = !patient;
+    attempt.limit = room.limit();
+    void* const found = pools_.try_allocate(bytes, stream, label, attempt);
+    waits += {.count = attempt.waits, .total = attempt.waited};
+    if (found != nullptr) return found;
+    attempt.resumed = false;
+    // Refused by the upstream, or by the pool itself, which knows the budget.
+    const Bytes lacks = attempt.lacks.count != 0 ? attempt.lacks : attempt.block;
+    const bool short_of_budget = account_.missing(lacks).count != 0;
+    const bool short_of_memory = attempt.upstream_refused || short_of_budget;
+    const Lack lack{.refusal = short_of_budget ? Refusal::kBudget : Refusal::kDevice,
+                    .bytes = lacks,
+                    .whole = attempt.block};
+    if (room.is_raised() || (short_of_memory && room.make(lack, patient))) continue;
+    if (patient) return nullptr;
+    patient = attempt.resumed = true;
   }
-  const bool reached = next->owner->fences().wait(next->point, {});
-  if (reached) next->owner->pool().poll();
-  const std::chrono::nanoseconds waited = Fences::Clock::now() - start;
-  waits += {.count = 1, .total = waited};
-  const Lock lock(mutex_);
-  for_others_.total += waited;
-  return reached;
 }
 
-void Arena::tell(const Attempt& attempt, const std::exception& why, std::string& report) noexcept {
+void Arena::tell(const Attempt& attempt, const Room& room, const std::exception& why,
+                 std::string& report) noexcept {
   try {
     report = why.what();
-    if (dynamic_cast<const OutOfMemory*>(&why) != nullptr) return;
+    if (dynamic_cast<const OutOfMemory*>(&why) != nullptr) {
+      report += "\n    " + room.found();
+      const std::string captures = fences_.captures_text();
+      if (captures.empty()) return;
+      report += "\n    " + captures + ": until its end nothing is released to the driver, " +
+                format_bytes(upstream_.held()) + " so far" +
+                (fences_.forbids_asking() ? ", and freed memory is not known to be free" : "");
+      return;
+    }
     // A handover could not be waited for, and the pool has not counted the failure yet.
     pools_.fail(attempt);
   } catch (const OutOfMemory& pool) {
@@ -211,30 +164,49 @@ std::optional<CUresult> Arena::free(CUdeviceptr pointer, StreamId stream) noexce
   }
 }
 
-// Until it ends, nothing may be asked of the device or given back to the driver.
-void Arena::expect_capture() noexcept {
+// Until it ends, nothing may be asked of the device or released to the driver.
+void Arena::expect_capture(Call& call) noexcept {
   attempt(LogLevel::kDebug, "a capture gets no more room", [&] {
     if (fences_.capturing()) return;
     // A captured step needs about as much as the same step before it, maybe in other sizes.
     const Bytes cached = pools_.spare();
     const Bytes room = minus_or_zero(account_.budget(), account_.used());
-    if (cached > room) (void)pools_.trim();
+    const bool device_is_short = free_on_device().value_or(room) < room;
+    if (device_is_short) {
+      const WaitLimit limit{.until = call.until(settings_.max_wait.value)};
+      (void)fences_.wait(fences_.record(fences_.everything()), limit);
+    }
+    if (device_is_short || cached > room) {
+      (void)pools_.spare();
+      (void)pools_.trim();
+    }
   });
 }
 
-void Arena::note_launches(StreamId stream) noexcept {
+std::optional<Bytes> Arena::free_on_device() const noexcept {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  const Inside inside;
+  const ContextScope scope(driver_, context_);
+  const bool known = scope.good() && driver_.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS;
+  return known ? std::optional(Bytes{free}) : std::nullopt;
+}
+
+void Arena::note_launches(Call& call, StreamId stream) noexcept {
   attempt(LogLevel::kDebug, "a launch was not paced", [&] {
     fences_.fence(stream);
-    if (settings_.policy.policy.value == Policy::kThrottled && batches_.load() == 0) hold_back();
+    if (settings_.policy.policy.value == Policy::kThrottled && batches_.load() == 0) {
+      hold_back(call);
+    }
   });
 }
 
-void Arena::hold_back() {
+void Arena::hold_back(Call& call) {
   // Checked before asking the device, which costs most with many streams.
   if (InCallback::now()) return;
   const Pressure before = pools_.pressure();
   if (!holds_much(before.awaiting, before.budget)) return;
-  Fences::begin_request();
+  const WaitLimit limit{.until = call.until(settings_.max_wait.value)};
   pools_.poll();
   const auto start = Fences::Clock::now();
   const TimelineSlice slice;
@@ -251,7 +223,7 @@ void Arena::hold_back() {
       if (give_ups_ >= kMostGiveUps || (given_up_ && *given_up_ == *point)) break;
     }
     if (!waited) waited = decided;
-    const bool reached = fences_.wait(*point, {});
+    const bool reached = fences_.wait(*point, limit);
     if (!reached) {
       give_up(*point);
       break;
@@ -286,11 +258,11 @@ Arena::Shared Arena::share(CUdeviceptr base, Bytes& size) noexcept {
     // A handle to a part would also expose its neighbours.
     if (!held || held->size != *whole) return Shared::kPart;
     if (held->home != fences_.sync()) return Shared::kInOrder;
-    if (!pools_.give_away(address)) return Shared::kPart;
+    if (!pools_.disown(address)) return Shared::kPart;
     if (const auto charge = take_charge(address)) {
       admission_.note_freed(charge->ticket, charge->bytes, false);
     }
-    upstream_.let_go(address, held->size);
+    upstream_.disown(address, held->size);
     size = held->size;
     return Shared::kGiven;
   } catch (const std::exception&) {
@@ -315,11 +287,14 @@ bool Arena::is_kept(CUdeviceptr pointer) const noexcept {
 }
 
 std::optional<TicketRef> Arena::ticket_here() const {
-  if (own_batch.arena == this) return own_batch.ticket;
+  const std::uint64_t thread = thread_number();
+  const Lock lock(mutex_);
+  for (const OpenBatch& open : open_) {
+    if (open.thread == thread) return open.ticket;
+  }
   // Most programs mark batches on one thread and allocate on others too: a backward pass has its
   // own thread. With several batches open the owner is unknown.
-  const Lock lock(mutex_);
-  return open_.size() == 1 ? std::optional(open_.front()) : std::nullopt;
+  return open_.size() == 1 ? std::optional(open_.front().ticket) : std::nullopt;
 }
 
 void Arena::charge(void* pointer, Bytes bytes, const Stalls& waits) noexcept {
@@ -346,48 +321,47 @@ std::optional<Arena::Charge> Arena::take_charge(void* pointer) noexcept {
   return charge;
 }
 
-std::optional<OpenBatch> Arena::begin_batch(std::string_view kind) noexcept {
+std::optional<TicketRef> Arena::begin_batch(Call& call, std::string_view kind) noexcept {
   if (InCallback::now() || fences_.capturing()) return std::nullopt;
   const NoCancel no_cancel;
   if (batches_.fetch_add(1) == 0) pools_.look_out(false);
-  Fences::begin_request();
-  std::stop_source stop;
-  admission_stop = &stop;
-  std::optional<OpenBatch> batch;
+  std::optional<TicketRef> begun;
   attempt(LogLevel::kInfo, "a batch goes on without admission", [&] {
-    const TicketRef ticket = admission_.open(kind, {.stop = stop.get_token()});
+    const TicketRef ticket = admission_.open(kind, {.until = call.until(settings_.max_wait.value)});
     ticket.ticket->touched.insert(kAllRoles.front());
-    batch = OpenBatch{.arena = this,
-                      .ticket = ticket,
-                      .began = Fences::Clock::now(),
-                      .marker = timeline_marker()};
+    const OpenBatch batch{.thread = thread_number(),
+                          .ticket = ticket,
+                          .began = Fences::Clock::now(),
+                          .marker = timeline_marker()};
     (void)TimelineScope::exchange({.batch = ticket.ticket->number});
-    if (batch->marker != nullptr) batch->marker->push(ticket.ticket->number, 0);
-    own_batch = *batch;
+    if (batch.marker != nullptr) batch.marker->push(ticket.ticket->number, 0);
     const Lock lock(mutex_);
-    open_.push_back(ticket);
+    open_.push_back(batch);
+    begun = ticket;
   });
-  admission_stop = nullptr;
-  return batch;
+  return begun;
 }
 
-void Arena::end_batch(const OpenBatch& batch) noexcept {
+void Arena::end_batch(Call& call) noexcept {
   const NoCancel no_cancel;
-  own_batch = {};
-  (void)TimelineScope::exchange({});
-  if (batch.marker != nullptr) batch.marker->pop();
+  OpenBatch batch;
   {
     const Lock lock(mutex_);
-    std::erase_if(open_, [&](const TicketRef& open) { return open.serial == batch.ticket.serial; });
+    const auto found = std::ranges::find(open_, thread_number(), &OpenBatch::thread);
+    if (found == open_.end()) return;
+    batch = *found;
+    open_.erase(found);
   }
+  (void)TimelineScope::exchange({});
+  if (batch.marker != nullptr) batch.marker->pop();
   attempt(LogLevel::kDebug, "a batch is not measured",
           [&] { fences_.measure(*batch.ticket.ticket, batch.began); });
   admission_.close(batch.ticket, true);
   fences_.fence(fences_.everything());
   if (settings_.policy.policy.value != Policy::kBarrier) return;
   attempt(LogLevel::kDebug, "a barrier was skipped", [&] {
-    Fences::begin_request();
-    (void)fences_.wait(fences_.record(fences_.everything()), {});
+    (void)fences_.wait(fences_.record(fences_.everything()),
+                       {.until = call.until(settings_.max_wait.value)});
   });
 }
 

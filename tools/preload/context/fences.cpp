@@ -4,43 +4,19 @@
 #include "tools/preload/context/fences.hpp"
 
 #include <algorithm>
-#include <ctime>
+#include <array>
+#include <cstdio>
 #include <utility>
 
 #include "allocator/base/log.hpp"
-#include "allocator/base/time_after.hpp"
 #include "allocator/progress/pause.hpp"
+#include "tools/preload/context/last_found.hpp"
 
 namespace weir::preload {
 namespace {
 
-/// When the thread's request began. Also lets a thread that queues for its turn know when it has
-/// waited long enough.
-constinit thread_local Fences::Clock::time_point request_began{};
-constinit thread_local const Fences::Request* this_request = nullptr;
-/// `put_off`: streams were not asked, since the request can grow. `insists`: ask them now.
-constinit thread_local bool put_off = false;
-constinit thread_local bool insists = false;
-
-/// The stream that a thread found last by its handle. Allocations and frees ask for the same one
-/// again and again.
-struct Remembered {
-  const Fences* fences = nullptr;
-  CUstream handle = nullptr;
-  std::uint64_t changes = 0;
-  StreamId id{};
-};
-constinit thread_local Remembered remembered{};
 /// How often a handle got or lost its stream, in any context. Changes under that context's lock.
 constinit std::atomic<std::uint64_t> changes_of_handles{0};
-
-/// Returns the steady clock at the resolution of a kernel tick, at almost no cost.
-Fences::Clock::time_point coarse_now() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return Fences::Clock::time_point(std::chrono::seconds(now.tv_sec) +
-                                   std::chrono::nanoseconds(now.tv_nsec));
-}
 
 }  // namespace
 
@@ -48,23 +24,12 @@ std::size_t Fences::room_for_new(std::size_t live, std::size_t behind) noexcept 
   return std::max({kFewStreams, live, behind / 4});
 }
 
-Fences::Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait)
-    : driver_(driver), context_(context), max_wait_(max_wait), events_(EventFunctions(driver)) {
+Fences::Fences(const Driver& driver, CUcontext context)
+    : driver_(driver), context_(context), events_(EventFunctions(driver)) {
   contexts.fetch_add(1);
   const Lock lock(mutex_);
   streams_[everything_.value].id = everything_;
   (void)add(CU_STREAM_LEGACY, 0);
-}
-
-void Fences::begin_request(const Request* next) noexcept {
-  request_began = coarse_now();
-  this_request = next;
-  put_off = insists = false;
-}
-
-bool Fences::insist() noexcept {
-  insists = true;
-  return std::exchange(put_off, false);
 }
 
 const Fences::Followed* Fences::followed(StreamId id) const {
@@ -94,28 +59,21 @@ Fences::Followed& Fences::add(CUstream stream, std::uint64_t owner) {
   return its;
 }
 
-void Fences::end_request() noexcept { this_request = nullptr; }
-
-std::chrono::nanoseconds Fences::left_of_request(std::chrono::nanoseconds most) noexcept {
-  return std::max<Clock::duration>(time_after(request_began, most) - Clock::now(),
-                                   Clock::duration::zero());
-}
-
 void Fences::use_per_thread() noexcept { use_own_stream(); }
 
 StreamId Fences::find(CUstream stream, bool per_thread) {
   stream = named_stream(stream, per_thread);
-  const bool same = remembered.fences == this && remembered.handle == stream;
-  if (same && remembered.changes == changes_of_handles.load(std::memory_order_acquire)) {
-    return remembered.id;
+  const bool same = last_found.fences == this && last_found.handle == stream;
+  if (same && last_found.changes == changes_of_handles.load(std::memory_order_acquire)) {
+    return last_found.id;
   }
   const Lock lock(mutex_);
   if (stream == CU_STREAM_PER_THREAD) {
     use_per_thread();
-    const auto found = by_thread_.find(this_thread());
+    const auto found = by_thread_.find(thread_number());
     if (found != by_thread_.end()) return found->second->id;
     forget_ended();
-    return add(stream, this_thread()).id;
+    return add(stream, thread_number()).id;
   }
   const auto found = by_handle_.find(stream);
   if (found == by_handle_.end()) {
@@ -123,7 +81,10 @@ StreamId Fences::find(CUstream stream, bool per_thread) {
     return add(stream, 0).id;
   }
   const StreamId id = found->second->id;
-  remembered = {this, stream, changes_of_handles.load(std::memory_order_relaxed), id};
+  last_found.fences = this;
+  last_found.handle = stream;
+  last_found.changes = changes_of_handles.load(std::memory_order_relaxed);
+  last_found.id = id;
   return id;
 }
 
@@ -149,7 +110,7 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   if (!scope.good() || gone_) return {};
-  if (captured_now()) throw CaptureUnderWay("no fence can be recorded now");
+  if (forbidden_now()) throw CaptureUnderWay("no fence can be recorded now");
   if (lost_) throw Error("no fence can be recorded now");
   Followed* const found = followed(stream);
   if (found == nullptr) return {};
@@ -162,7 +123,7 @@ std::vector<CUevent> Fences::events_of(StreamId stream) {
     events_.give_back(fence.events);
     throw;
   }
-  events_.give_away(fence.events.size());
+  events_.disown(fence.events.size());
   return {fence.events.begin(), fence.events.end()};  // the adopter destroys them
 }
 
@@ -227,7 +188,7 @@ std::optional<Point> Fences::last_parked() {
 bool Fences::finish_parked(Point last) {
   const Lock lock(mutex_);
   if (!parked_point(last)) return true;
-  if (captured_now() || lost_) return false;
+  if (forbidden_now() || lost_) return false;
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   Followed& all = *followed(everything_);
@@ -305,7 +266,7 @@ void Fences::forget_ended() noexcept {
 }
 
 void Fences::forget_gone() noexcept {
-  if (streams_.size() < forget_at_ || captured_now()) return;
+  if (streams_.size() < forget_at_ || forbidden_now()) return;
   for (auto& [id, each] : streams_) {
     if (!each.gone()) continue;
     // Nothing can be recorded for a destroyed stream, and nothing needs to be.
@@ -385,6 +346,38 @@ bool Fences::captured_now() const {
   return !captured_.empty();
 }
 
+bool Fences::forbidden_now() const {
+  return captured_now() && std::ranges::any_of(captured_, [](const auto& each) {
+           return each.second.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+         });
+}
+
+CUstreamCaptureMode Fences::mode_of(CaptureId capture) const noexcept {
+  for (const auto& [stream, captured] : captured_) {
+    if (captured.began_it && captured.capture == capture) return captured.mode;
+  }
+  return CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+std::string Fences::captures_text() const {
+  constexpr std::array kModes{"global", "thread-local", "relaxed"};
+  std::string text;
+  const Lock lock(mutex_);
+  if (!captured_now()) return text;
+  for (const auto& [stream, captured] : captured_) {
+    const Followed* const its = followed(stream);
+    if (!captured.began_it || its == nullptr) continue;
+    const auto since = std::chrono::duration<double>(Clock::now() - captured.since);
+    std::array<char, 160> line{};
+    std::snprintf(line.data(), line.size(),
+                  "a capture of stream %p (mode %s) has been open for %.1f s",
+                  static_cast<void*>(its->handle),
+                  kModes.at(static_cast<std::size_t>(captured.mode)), since.count());
+    text += (text.empty() ? "" : ", ") + std::string(line.data());
+  }
+  return text;
+}
+
 CaptureId Fences::capture_here(StreamId stream) const noexcept {
   const Followed* const found = followed(stream);
   return found != nullptr ? capture_of(driver_, found->handle) : 0;
@@ -424,7 +417,7 @@ Point Fences::record(StreamId stream) {
   const Point point{stream, found->queue.add_point()};
   const std::uint32_t most =
       asks_all(*found) ? points_of_a_fence(streams_.size()) : kPointsOfAFence;
-  if (found->queue.points() < most || captured_now() || gone_ || lost_) return point;
+  if (found->queue.points() < most || forbidden_now() || gone_ || lost_) return point;
   close_and_sweep(*found);
   return point;
 }
@@ -476,7 +469,10 @@ void Fences::record_fence(Followed& stream) {
     spare_.splice(spare_.begin(), made);
     throw;
   }
-  for (const Point& other : fence.others) followed(other.stream)->covered = true;
+  for (const Point& other : fence.others) {
+    Followed& its = *followed(other.stream);
+    its.covered = its.removed;  // a captured one goes on
+  }
   stream.queue.push(made);
   stream.unfenced = false;
   ++recorded_;
@@ -485,11 +481,11 @@ void Fences::record_fence(Followed& stream) {
 void Fences::cover(Fence& fence, Followed& stream, Reach all) {
   if (stream.id == everything_) {
     cover_everything(fence, all);
-  } else if (stream.owner != 0 && stream.owner != this_thread()) {
+  } else if (stream.owner != 0 && stream.owner != thread_number()) {
     record_event(fence, CU_STREAM_LEGACY);  // it waits for every thread's default stream
-  } else if (stream.handle == CU_STREAM_LEGACY && !captured_now()) {
+  } else if (stream.handle == CU_STREAM_LEGACY && !forbidden_now()) {
     cover_streams(fence, Reach::kBlocking);  // its order is behind all of theirs
-  } else if (captured_now() || busy(stream.handle) || is_behind_others(stream)) {
+  } else if (forbidden_now() || busy(stream.handle) || is_behind_others(stream)) {
     record_event(fence, stream.handle);
   }
 }
@@ -525,6 +521,8 @@ void Fences::cover_streams(Fence& fence, Reach reach) {
         stream.handle == nullptr || stream.handle == CU_STREAM_LEGACY || stream.owner != 0;
     if (stream.removed) {
       cover_removed(fence, stream, reach, blocking);
+    } else if (captured_.contains(stream.id)) {
+      if (all || is_blocking(stream)) cover_captured(fence, stream, reach);
     } else if (!is_default && (all || is_blocking(stream)) && busy(stream.handle)) {
       record_event(fence, stream.handle);
       blocking.event_on_blocking = blocking.event_on_blocking || is_blocking(stream);
@@ -544,6 +542,17 @@ void Fences::cover_threads(Fence& fence, BlockingStreams& blocking) {
     record_event(fence, CU_STREAM_PER_THREAD);
     blocking.event_on_blocking = true;
   }
+}
+
+/// Its work until the capture has a fence; the captured work is none of the device's.
+void Fences::cover_captured(Fence& fence, Followed& stream, Reach reach) {
+  sweep(stream);
+  const bool waits = stream.unfenced || !stream.queue.fences().empty();
+  // The events of one that is given away must cover everything.
+  if (stream.unfenced || (waits && reach == Reach::kBlocking)) {
+    throw CaptureUnderWay("the stream is captured");
+  }
+  if (waits) fence.others.push_back({stream.id, stream.queue.next() - 1});
 }
 
 void Fences::cover_removed(Fence& fence, Followed& stream, Reach reach, BlockingStreams& blocking) {
@@ -652,7 +661,7 @@ std::uint64_t Fences::passed_locked(StreamId stream, bool record) noexcept {
   Followed* const found = followed(stream);
   if (gone_ || found == nullptr) return UINT64_MAX - 1;  // the highest: points without a fence
   const FenceQueue<Fence>& queue = found->queue;
-  if (captured_now() || lost_ || queue.idle()) return queue.passed();
+  if (forbidden_now() || lost_ || queue.idle()) return queue.passed();
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   if (!scope.good()) return queue.passed();
@@ -665,22 +674,22 @@ std::uint64_t Fences::passed_locked(StreamId stream, bool record) noexcept {
 
 std::uint64_t Fences::passed(StreamId stream) {
   if (stream == sync_) return 0;
-  Lock lock(mutex_);
-  bool record = true;
-  if (this_request != nullptr && !insists && is_costly(stream)) {
-    lock.unlock();  // `can_grow` looks at the pool
-    record = !this_request->can_grow();
-    if (!record) put_off = true;
-    lock.lock();
-  }
-  return passed_locked(stream, record);
+  const Lock lock(mutex_);
+  return passed_locked(stream);
+}
+
+Progress::Known Fences::known_passed(StreamId stream) {
+  if (stream == sync_) return {};
+  const Lock lock(mutex_);
+  const bool costly = is_costly(stream);
+  return {.passed = passed_locked(stream, !costly), .is_all = !costly};
 }
 
 void Fences::fence(StreamId stream) noexcept {
   const Lock lock(mutex_);
   Followed* const found = followed(stream);
   if (found == nullptr || found->queue.points() == 0 || found->removed) return;
-  if (captured_now() || gone_ || lost_) return;
+  if (forbidden_now() || gone_ || lost_) return;
   close_and_sweep(*found);
 }
 
@@ -701,14 +710,17 @@ void Fences::measure(Ticket& batch, Clock::time_point since) {
   measures_.push_back({&batch, since, all->queue.next()});
 }
 
-bool Fences::wait(Point point, std::stop_token stop) {
-  const auto wait_until = time_after(request_began, max_wait_);
-  if (this_request != nullptr && this_request->is_hopeless()) return false;
+bool Fences::wait(Point point, const WaitLimit& limit) {
+  const auto start = Clock::now();
+  const auto until = shortened(point, start, limit.until);
   for (Pause pause(std::chrono::microseconds(200));; pause()) {
     {
       const Lock lock(mutex_);
-      if (point.stream == sync_ || passed_locked(point.stream) >= point.sequence) return true;
-      if (captured_now() || lost_) return false;
+      if (point.stream == sync_ || passed_locked(point.stream) >= point.sequence) {
+        ran_out_ = 0;
+        return true;
+      }
+      if (forbidden_now() || lost_) return false;
       Followed* const found = followed(point.stream);
       if (found != nullptr && !found->removed && found->queue.next() == point.sequence &&
           point.stream != parked_) {
@@ -716,23 +728,35 @@ bool Fences::wait(Point point, std::stop_token stop) {
         const ContextScope scope(driver_, context_, captures());
         if (scope.good()) (void)close(*found);
       }
+      if (Clock::now() >= until) {
+        if (until > start) {
+          stuck_ = point;
+          ran_out_ = std::min(ran_out_ + 1, kMostHalvings);
+        }
+        return false;
+      }
     }
-    if (InCallback::now() || stop.stop_requested() || Clock::now() >= wait_until) return false;
-    if (this_request != nullptr && this_request->has_new_room()) return false;
+    if (InCallback::now() || limit.over()) return false;
   }
 }
 
+// What is awaited may itself wait for this thread, which would wait in vain for each request.
+Fences::Clock::time_point Fences::shortened(Point point, Clock::time_point from,
+                                            Clock::time_point until) const {
+  const Lock lock(mutex_);
+  if (ran_out_ == 0 || until <= from) return until;
+  if (stuck_ == point) return std::min(until, from + kShortWait);
+  return from + (until - from) / (1 << ran_out_);
+}
+
 void Fences::make_wait(StreamId waiter, Point point) {
-  if (waiter == sync_) {
-    // The new owner may use the memory on a stream that does not exist yet, or on the host.
-    if (!wait(point, {})) throw Error("the device did not reach the fence in time");
-    return;
-  }
+  // Its owner may use the memory on a stream that does not exist yet, or on the host.
+  if (waiter == sync_) throw Error("memory for every stream is not handed over");
   const Lock lock(mutex_);
   if (passed_locked(point.stream) >= point.sequence) return;
   const Followed* const found = followed(waiter);
   if (found == nullptr || found->removed) throw Error("the waiting stream is gone");
-  if (captured_now() || lost_) throw Error("no fence can be waited for now");
+  if (forbidden_now() || lost_) throw Error("no fence can be waited for now");
   const Inside inside;
   const ContextScope scope(driver_, context_, captures());
   if (!scope.good()) throw Error("the context is gone");

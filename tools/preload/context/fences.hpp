@@ -7,6 +7,7 @@
 #include <chrono>
 #include <list>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -16,15 +17,15 @@
 #include "scheduler/ledger/ticket.hpp"
 #include "tools/preload/context/captures.hpp"
 #include "tools/preload/context/fence_due.hpp"
-#include "tools/preload/context/thread_life.hpp"
 #include "tools/preload/driver/scope.hpp"
+#include "tools/preload/driver/this_thread.hpp"
 
 namespace weir::preload {
 
 /// Three of its streams are not the driver's:
 ///
 ///   sync()        memory from cuMemAlloc, which any stream may use at once. Its points are passed
-///                 from the start. A block handed over to it waits on the host
+///                 from the start. No block is handed over to it
 ///   everything()  all streams of the context: its fence is for what cuMemFree frees. An idle
 ///                 stream costs a query and no event
 ///   parked()      what cuMemFree frees while it is unknown how far another context is, which is
@@ -35,16 +36,20 @@ namespace weir::preload {
 /// wait for each other.
 ///
 /// A point is the stream's next fence, which is recorded later and so covers more than needed.
-/// While a stream of the context is captured, no fence is recorded, queried or waited for. Every
-/// wait ends at the latest `max_wait` after its request began. Thread-safe.
+/// A captured stream is never touched. While a capture of the context is open whose mode is not
+/// relaxed, no fence is recorded, queried or waited for: CUDA lets a thread in relaxed mode ask of
+/// streams that are not captured, but on an H100 that was seen for relaxed captures alone.
+/// Thread-safe.
 class Fences final : public Progress {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::uint32_t kPointsOfAFence = preload::kPointsOfAFence;
   /// Below this number of streams, does not look for gone ones.
   static constexpr std::size_t kFewStreams = 64;
+  /// A wait for a point for which an earlier one ran out.
+  static constexpr std::chrono::milliseconds kShortWait{20};
 
-  Fences(const Driver& driver, CUcontext context, std::chrono::nanoseconds max_wait);
+  Fences(const Driver& driver, CUcontext context);
   ~Fences() override { contexts.fetch_sub(1); }
   Fences(const Fences&) = delete;
   Fences& operator=(const Fences&) = delete;
@@ -81,7 +86,7 @@ class Fences final : public Progress {
   /// Calls `begin`, which begins a capture of `stream` and may not call back here. No fence is
   /// recorded or queried meanwhile.
   template <typename Begin>
-  CUresult begin_capture(StreamId stream, const Begin& begin) {
+  CUresult begin_capture(StreamId stream, CUstreamCaptureMode mode, const Begin& begin) {
     const Lock lock(mutex_);
     fence_before_capture(stream);
     const auto [entry, first] = captured_.try_emplace(stream);
@@ -91,7 +96,10 @@ class Fences final : public Progress {
       captured_.erase(entry);
       CapturesUnderWay::withdraw();
     } else if (first) {
-      entry->second = {CapturesUnderWay::begin(capture_here(stream)), true};
+      entry->second = {.capture = CapturesUnderWay::begin(capture_here(stream)),
+                       .began_it = true,
+                       .mode = mode,
+                       .since = Clock::now()};
     }
     return code;
   }
@@ -107,7 +115,7 @@ class Fences final : public Progress {
     if (!first) return code;
     const CaptureId joined = capture_here(stream);
     if (CapturesUnderWay::has(joined)) {
-      entry->second = {joined, false};
+      entry->second = {.capture = joined, .mode = mode_of(joined)};
     } else {
       captured_.erase(entry);
     }
@@ -122,6 +130,13 @@ class Fences final : public Progress {
   void await_calls() const { const Lock lock(mutex_); }
   /// Returns whether a stream of the context began or joined a capture.
   [[nodiscard]] bool capturing() const;
+  /// Returns whether such a capture forbids that the device is asked.
+  [[nodiscard]] bool forbids_asking() const {
+    const Lock lock(mutex_);
+    return forbidden_now();
+  }
+  /// Names the captures, for a report; empty if there is none.
+  [[nodiscard]] std::string captures_text() const;
 
   /// Returns events behind all work on `stream`, or on any busy stream, for another context to
   /// `adopt`. Throws if none can be recorded now.
@@ -141,29 +156,6 @@ class Fences final : public Progress {
   /// Puts everything parked up to the point behind everything(). Returns false if not possible now.
   bool finish_parked(Point last);
 
-  /// What fences ask of the current request.
-  class Request {
-   public:
-    Request() = default;
-    Request(const Request&) = delete;
-    Request& operator=(const Request&) = delete;
-    virtual ~Request() = default;
-    /// True if no submitted work could serve the request, so it need not wait.
-    [[nodiscard]] virtual bool is_hopeless() const = 0;
-    /// True if new memory would serve it better than asking very many streams.
-    [[nodiscard]] virtual bool can_grow() const = 0;
-    /// True if there is new room, which ends the wait. Called during the wait.
-    [[nodiscard]] virtual bool has_new_room() const noexcept { return false; }
-  };
-  /// Begins the thread's next request and the time that it may wait. `request` must live until
-  /// `end_request`.
-  static void begin_request(const Request* request = nullptr) noexcept;
-  static void end_request() noexcept;
-  /// Returns how much longer the thread's request may wait, of `most`.
-  [[nodiscard]] static std::chrono::nanoseconds left_of_request(
-      std::chrono::nanoseconds most) noexcept;
-  /// Returns whether streams were not asked because the request `can_grow`. From now on they are.
-  [[nodiscard]] static bool insist() noexcept;
   /// Records the stream's fence now if a point needs it.
   void fence(StreamId stream) noexcept;
   /// Returns when the fence of an open point was recorded, or now if it was not.
@@ -176,10 +168,12 @@ class Fences final : public Progress {
 
   [[nodiscard]] Point record(StreamId stream) override;
   [[nodiscard]] std::uint64_t passed(StreamId stream) override;
-  /// Also false if the request has waited its maximum, the thread serves the device, or a capture
-  /// is under way.
-  [[nodiscard]] bool wait(Point point, std::stop_token stop) override;
-  /// Throws if the point has no fence and none can be recorded now.
+  [[nodiscard]] Known known_passed(StreamId stream) override;
+  /// Also false if the thread serves the device, or a capture forbids it. After waits that ran out
+  /// it waits shorter, until one is over: each halves the next, and one for the same point is
+  /// brief.
+  [[nodiscard]] bool wait(Point point, const WaitLimit& limit) override;
+  /// Throws if the point has no fence and none can be recorded now, and for sync().
   void make_wait(StreamId waiter, Point point) override;
 
   [[nodiscard]] std::uint64_t fences_recorded() const;
@@ -260,7 +254,13 @@ class Fences final : public Progress {
   struct Captured {
     CaptureId capture = 0;
     bool began_it = false;  ///< began on this stream, rather than joined
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    Clock::time_point since{};
   };
+  /// Returns the mode of a capture; the strictest if it began in another context.
+  [[nodiscard]] CUstreamCaptureMode mode_of(CaptureId capture) const noexcept WEIR_REQUIRES(mutex_);
+  /// Returns whether no stream may be asked. Forgets ended captures.
+  [[nodiscard]] bool forbidden_now() const WEIR_REQUIRES(mutex_);
   /// Returns whether a stream of the context is captured. Forgets ended captures.
   bool captured_now() const WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool parked_point(Point point) const WEIR_REQUIRES(mutex_);
@@ -307,6 +307,7 @@ class Fences final : public Progress {
   /// Adds one event behind all of `fence`'s points of gone streams.
   void carry_others(Fence& fence) WEIR_REQUIRES(mutex_);
   void cover_streams(Fence& fence, Reach reach) WEIR_REQUIRES(mutex_);
+  void cover_captured(Fence& fence, Followed& stream, Reach reach) WEIR_REQUIRES(mutex_);
   void cover_removed(Fence& fence, Followed& stream, Reach reach, BlockingStreams& blocking)
       WEIR_REQUIRES(mutex_);
   /// Covers threads' default streams, even of ended threads.
@@ -324,11 +325,12 @@ class Fences final : public Progress {
   /// With `record`, also records a fence that is due.
   [[nodiscard]] std::uint64_t passed_locked(StreamId stream, bool record = true) noexcept
       WEIR_REQUIRES(mutex_);
+  [[nodiscard]] Clock::time_point shortened(Point point, Clock::time_point from,
+                                            Clock::time_point until) const;
   void wait_on_device(const Followed& waiter, Point point) WEIR_REQUIRES(mutex_);
 
   const Driver& driver_;
   const CUcontext context_;
-  const std::chrono::nanoseconds max_wait_;
   const StreamId sync_ = StreamId::next();
   const StreamId everything_ = StreamId::next();
   const StreamId parked_ = StreamId::next();
@@ -353,6 +355,9 @@ class Fences final : public Progress {
   /// A stream's creation was not seen: there may be more.
   bool streams_unknown_ WEIR_GUARDED_BY(mutex_) = false;
   bool gone_ WEIR_GUARDED_BY(mutex_) = false;
+  static constexpr int kMostHalvings = 8;
+  int ran_out_ WEIR_GUARDED_BY(mutex_) = 0;    ///< waits that did, since one was over
+  Point stuck_ WEIR_GUARDED_BY(mutex_);        ///< of the last of them
   bool lost_ WEIR_GUARDED_BY(mutex_) = false;  ///< the device failed: nothing passes any more
 };
 

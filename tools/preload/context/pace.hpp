@@ -15,12 +15,6 @@ enum class Pace : std::uint8_t {
   kWaitSoft,  ///< enough device time is queued, and it holds memory
 };
 
-/// Whether the memory that awaits the device is worth waiting for: over a sixty-fourth of the
-/// budget.
-[[nodiscard]] constexpr bool holds_much(Bytes awaiting, Bytes budget) noexcept {
-  return awaiting.count > budget.count / 64;
-}
-
 /// The run-ahead `auto` of launches: without batches there is nothing that it could adapt to.
 inline constexpr std::chrono::nanoseconds kAutoRunAhead = std::chrono::milliseconds(20);
 

@@ -77,11 +77,8 @@ PagesDone ContextPages::in_driver(const Work& work) const noexcept {
     if (scope.good()) return work();
   }
   // <cuda.h> documents for none of these functions that it needs a context.
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  (void)driver_.cuThreadExchangeStreamCaptureMode(&mode);
-  const PagesDone done = work();
-  (void)driver_.cuThreadExchangeStreamCaptureMode(&mode);
-  return done;
+  const RelaxedCaptures relaxed(driver_);
+  return work();
 }
 
 void* ContextPages::reserve(Bytes size) {
@@ -229,21 +226,21 @@ void ContextPages::destroy(std::span<const Page> pages) noexcept {
   if (!capturing) {
     release(pages);
   } else if (!fences_.capturing()) {
-    give_back_held();  // the capture ended meanwhile
+    release_held();  // the capture ended meanwhile
   }
 }
 
 void ContextPages::release(std::span<const Page> pages) noexcept {
   if (pages.empty()) return;
   close_files(pages);
-  const Account::Return returns(account_);
+  const Account::Releasing releasing(account_);
   const PagesDone done = in_driver([&] { return pages_.destroy(pages); });
   // Memory that cannot be returned stays charged permanently.
-  account_.give_back(page_size() * done.count);
+  account_.withdraw(page_size() * done.count);
   report_fault(done, "pages cannot be released");
 }
 
-void ContextPages::give_back_held() noexcept {
+void ContextPages::release_held() noexcept {
   for (;;) {
     std::array<Page, 64> some{};
     std::size_t count = 0;
@@ -399,7 +396,7 @@ void ContextPages::forget() noexcept {
     }
     return {};
   });
-  account_.give_back(page_size() * made.size());
+  account_.withdraw(page_size() * made.size());
 }
 
 }  // namespace weir::preload

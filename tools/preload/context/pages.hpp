@@ -19,7 +19,7 @@
 namespace weir::preload {
 
 /// Pages and addresses belong to the process and outlive the context. So the tables here list all
-/// of them; `forget` gives them back and empties the tables.
+/// of them; `forget` releases them and empties the tables.
 ///
 /// While a stream of the context is captured nothing is unmapped, and pages are destroyed after the
 /// capture. Calls bypass the hooks.
@@ -64,8 +64,12 @@ class ContextPages final : public PageSource {
     const Lock lock(mutex_);
     return held_ != 0;
   }
+  [[nodiscard]] Bytes held() const noexcept {
+    const Lock lock(mutex_);
+    return page_size() * held_;
+  }
   /// Call when no capture is in progress: destroys the kept pages.
-  void give_back_held() noexcept;
+  void release_held() noexcept;
   /// Drops everything after the context and its work have ended.
   void forget() noexcept;
 

@@ -10,16 +10,6 @@
 namespace weir::preload {
 namespace {
 
-/// The pool that the calling thread is asking for memory.
-constinit thread_local const Pool* asked_pool = nullptr;
-
-struct Asking {
-  explicit Asking(const Pool& pool) noexcept { asked_pool = &pool; }
-  Asking(const Asking&) = delete;
-  Asking& operator=(const Asking&) = delete;
-  ~Asking() { asked_pool = nullptr; }
-};
-
 /// A segment of memory in stream order is at most the budget divided by this: anything alive in a
 /// segment keeps all of it from cuMemAlloc.
 constexpr std::uint64_t kSegmentShareInOrder = 16;
@@ -63,9 +53,7 @@ Pools::Pools(DriverUpstream& upstream, Fences& fences, const Account& account,
       source_(account.source()),
       first_({upstream_, fences_}, options_),
       level_(first_.budget()),
-      budget_(first_.budget().count) {
-  first_.draw_from(source_);
-}
+      budget_(first_.budget().count) {}
 
 Pool& Pools::serving(StreamId stream) {
   if (!split_ || stream == fences_.sync()) return first_;
@@ -87,7 +75,6 @@ Pool& Pools::make_second() {
     if (options.segment.source == "default") options.segment_share = kSegmentShareInOrder;
     options.place.name += ", in stream order";
     auto made = std::make_unique<Pool>(DeviceMemory{upstream_, fences_}, std::move(options));
-    made->draw_from(source_);
     const Statistics until_now = first_.statistics();
     for (std::size_t i = 0; i < kAllGauges.size(); ++i) {
       const Bytes peak = (until_now.*kAllGauges[i]).peak;
@@ -114,7 +101,6 @@ void Pools::set_limits(Bytes budget, RunningOut running_out) {
 
 void* Pools::try_allocate(Bytes bytes, StreamId stream, std::string_view label, Attempt& attempt) {
   Pool& pool = serving(stream);
-  const Asking asking(pool);
   void* const found = pool.try_allocate(bytes, stream, label, attempt);
   note_change();
   return found;
@@ -167,10 +153,10 @@ std::optional<BlockInUse> Pools::find_around(const void* address) const {
   return std::nullopt;
 }
 
-std::optional<BlockInUse> Pools::give_away(void* pointer) {
+std::optional<BlockInUse> Pools::disown(void* pointer) {
   for (Pool* const pool : all()) {
     if (pool == nullptr) continue;
-    const auto given = pool->give_away(pointer);
+    const auto given = pool->disown(pointer);
     if (!given) continue;
     note_change();
     return given;
@@ -200,38 +186,35 @@ std::optional<Point> Pools::oldest_awaiting() const { return oldest(&Pool::oldes
 
 std::optional<Point> Pools::oldest_outstanding() const { return oldest(&Pool::oldest_outstanding); }
 
-Bytes Pools::trim(Bytes keep) {
-  Bytes need = minus_or_zero(sum().reserved.current, keep);
-  Bytes given;
+Bytes Pools::release(Bytes need, const Pool* but) {
+  Bytes released;
   for (Pool* const pool : all()) {
-    if (pool == nullptr) continue;
+    if (pool == nullptr || pool == but || released >= need) continue;
     const Bytes reserved = pool->statistics().reserved.current;
-    given += pool->trim(minus_or_zero(reserved, minus_or_zero(need, given)));
+    released += pool->trim(minus_or_zero(reserved, minus_or_zero(need, released)));
   }
-  return given;
+  return released;
 }
 
-Bytes Pools::give_back(Bytes need) {
-  Bytes given;
-  for (Pool* const pool : all()) {
-    if (pool == nullptr || pool == asked_pool || given >= need) continue;
-    const Bytes reserved = pool->statistics().reserved.current;
-    given += pool->trim(minus_or_zero(reserved, minus_or_zero(need, given)));
-  }
-  return given;
-}
-
-Bytes Pools::spare() {
+Bytes Pools::spare(const Pool* but) {
   Bytes cached;
   for (Pool* const pool : all()) {
-    // Skip the pool being asked: it may have postponed asking its streams, and would give back what
-    // it is about to hand out.
-    if (pool == nullptr || pool == asked_pool) continue;
+    if (pool == nullptr || pool == but) continue;
     pool->poll();
     cached += pool->statistics().cached.current;
   }
   note_change();
   return cached;
+}
+
+Bytes Pools::kept(const Pool* but) const {
+  Bytes kept;
+  for (const Pool* const pool : all()) {
+    if (pool == nullptr || pool == but) continue;
+    const Statistics now = pool->statistics();
+    kept += minus_or_zero(now.reserved.current, now.allocated.current);
+  }
+  return kept;
 }
 
 Pressure Pools::pressure() const {

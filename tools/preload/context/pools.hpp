@@ -41,7 +41,7 @@ class Pools final : public MemoryStatistics {
   void record_use(void* pointer, StreamId stream);
   [[nodiscard]] std::optional<BlockInUse> find(const void* pointer) const;
   [[nodiscard]] std::optional<BlockInUse> find_around(const void* address) const;
-  [[nodiscard]] std::optional<BlockInUse> give_away(void* pointer);
+  [[nodiscard]] std::optional<BlockInUse> disown(void* pointer);
 
   void poll() override;
   bool raise_budget_to(Bytes budget) noexcept override {
@@ -50,13 +50,17 @@ class Pools final : public MemoryStatistics {
   /// Returns the oldest over all pools.
   [[nodiscard]] std::optional<Point> oldest_awaiting() const;
   [[nodiscard]] std::optional<Point> oldest_outstanding() const;
-  /// Gives cached memory back until `keep` stays reserved in all pools together. Returns how much.
-  Bytes trim(Bytes keep = {});
-  /// Gives back up to `need` bytes, but not of the pool that the calling thread is asking: that
-  /// pool releases memory itself.
-  Bytes give_back(Bytes need);
-  /// Returns the most that `give_back` could give, given how far the device has come.
-  [[nodiscard]] Bytes spare();
+  /// Releases up to `need` bytes of what the pools cache, but not of the pool `but`. Returns how
+  /// much.
+  Bytes release(Bytes need, const Pool* but = nullptr);
+  /// Releases cached memory until `keep` stays reserved in all pools together. Returns how much.
+  Bytes trim(Bytes keep = {}) { return release(minus_or_zero(sum().reserved.current, keep)); }
+  /// Returns the most that `release` could release, given how far the device has come.
+  [[nodiscard]] Bytes spare(const Pool* but = nullptr);
+  /// Returns what they reserved and did not hand out, without asking the device.
+  [[nodiscard]] Bytes kept(const Pool* but = nullptr) const;
+  /// Returns the pool that serves `stream`.
+  [[nodiscard]] Pool& serving(StreamId stream);
 
   [[nodiscard]] std::uint16_t device() const noexcept override { return first_.device(); }
   /// Returns the sums of all pools, and their level.
@@ -92,8 +96,8 @@ class Pools final : public MemoryStatistics {
   // Returns the statistics of the pool in stream order alone: the program's default pool.
   [[nodiscard]] Statistics in_order() const;
   void reset_peaks_in_order();
-  /// Implements cuMemPoolTrimTo: gives back until `keep` stays reserved in stream order. Also gives
-  /// back what cuMemFree freed, since a driver caches none of it.
+  /// Implements cuMemPoolTrimTo: releases until `keep` stays reserved in stream order. Also
+  /// releases what cuMemFree freed, since a driver caches none of it.
   void trim_to(Bytes keep);
 
   /// A pool and what it serves.
@@ -106,7 +110,6 @@ class Pools final : public MemoryStatistics {
 
  private:
   [[nodiscard]] Pool* second() const noexcept { return second_.load(std::memory_order_acquire); }
-  [[nodiscard]] Pool& serving(StreamId stream);
   [[nodiscard]] PoolKind kind_in_order();
   [[nodiscard]] Pool& make_second();
   /// Returns the pools in the order in which to search for a pointer freed on `stream`; null for

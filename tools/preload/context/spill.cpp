@@ -17,9 +17,6 @@
 namespace weir::preload {
 namespace {
 
-/// The thread's last request that was too large, or a step down from one.
-constinit thread_local std::uint64_t last_refused = 0;
-
 using Text = std::array<char, 4096>;
 
 std::string_view read_some(const char* path, Text& text) noexcept {
@@ -130,37 +127,41 @@ bool Spilled::is_possible(int device) noexcept {
   return possible;
 }
 
-void Spilled::note_served() noexcept { last_refused = 0; }
+void Spilled::note_served() noexcept { this_thread.refused = 0; }
 
-bool Spilled::may_serve(Arena& arena, Bytes bytes) {
+bool Spilled::may_serve(Arena& arena, Bytes bytes, const WaitLimit& limit) {
   for (;;) {
     const SpillDecision decision = decide_spill({.asked = bytes,
                                                  .budget = arena.account().budget(),
                                                  .spilled = {bytes_.load()},
                                                  .host_available = host_available(),
-                                                 .refused = {last_refused}});
+                                                 .refused = {this_thread.refused}});
     switch (decision) {
       case SpillDecision::kServe:
         return true;
       case SpillDecision::kTooLarge:
       case SpillDecision::kProbe:
-        last_refused = bytes.count;
+        this_thread.refused = bytes.count;
         return false;
       case SpillDecision::kHostFull:
         // While a stream is captured nothing goes back, however far the device has come.
-        if (!wait_for_one(arena) || arena.fences().capturing()) return false;
-        if (!give_back(Fences::left_of_request(max_wait_))) return false;
+        if (!wait_for_one(arena, limit) || arena.fences().capturing()) return false;
+        if (!release(std::max<std::chrono::nanoseconds>(
+                limit.until - std::chrono::steady_clock::now(), {}))) {
+          return false;
+        }
     }
   }
 }
 
-bool Spilled::allocate(Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept {
+bool Spilled::allocate(Call& call, Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept {
   // A graph's memory must not move, and a thread that serves the device may not call the driver.
   if (arena.fences().capturing() || InCallback::now()) return false;
   return attempt(LogLevel::kDebug, "no host memory was allocated", false, [&]() -> bool {
     if (!is_possible(arena.account().device())) return false;
-    (void)give_back();
-    if (!may_serve(arena, bytes)) return false;
+    (void)release();
+    const auto most = arena.device().settings().max_wait.value;
+    if (!may_serve(arena, bytes, {.until = call.until(most)})) return false;
     const CUdeviceptr taken = take(arena, bytes);
     if (taken == 0) return false;
     {
@@ -250,23 +251,23 @@ std::vector<Spilled::Waiting> Spilled::waiting() const {
   return all;
 }
 
-bool Spilled::wait_for_one(Arena& arena) {
+bool Spilled::wait_for_one(Arena& arena, const WaitLimit& limit) {
   for (const Waiting& each : waiting()) {
-    if (each.block.arena == &arena) return arena.fences().wait(*each.block.point, {});
+    if (each.block.arena == &arena) return arena.fences().wait(*each.block.point, limit);
   }
   return false;
 }
 
-bool Spilled::give_back(std::chrono::nanoseconds most) noexcept {
+bool Spilled::release(std::chrono::nanoseconds most) noexcept {
   if (freed_.load(std::memory_order_relaxed) == 0) return true;
   return attempt(LogLevel::kDebug, "host memory is released later", false, [&]() -> bool {
-    const GiveBackGate::Turn turn(gate_, most);
-    if (turn.granted()) give_back_passed();
+    const ContextGate::Turn turn(gate_, most);
+    if (turn.granted()) release_passed();
     return turn.granted();
   });
 }
 
-void Spilled::give_back_passed() {
+void Spilled::release_passed() {
   for (const Waiting& each : waiting()) {
     Fences& fences = each.block.arena->fences();
     if (fences.capturing()) continue;

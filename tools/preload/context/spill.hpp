@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "tools/preload/context/arena.hpp"
-#include "tools/preload/context/give_back_gate.hpp"
+#include "tools/preload/context/context_gate.hpp"
 
 namespace weir::preload {
 
@@ -22,7 +22,7 @@ namespace weir::preload {
 struct SpillRequest {
   Bytes asked;
   Bytes budget;          ///< of the device
-  Bytes spilled;         ///< now on the host, including freed and not given back
+  Bytes spilled;         ///< now on the host, including freed and not released
   Bytes host_available;  ///< as the system says; pages not yet written still count
   Bytes refused;         ///< the thread's last request refused here, if nothing was served since
 };
@@ -51,13 +51,11 @@ enum class SpillDecision : std::uint8_t {
 /// Host memory given for device memory. Thread-safe.
 class Spilled {
  public:
-  /// `max_wait` limits the wait of one request.
-  Spilled(const Driver& driver, GiveBackGate& gate, std::chrono::nanoseconds max_wait) noexcept
-      : driver_(driver), gate_(gate), max_wait_(max_wait) {}
+  Spilled(const Driver& driver, ContextGate& gate) noexcept : driver_(driver), gate_(gate) {}
   /// Returns whether device and host can use managed memory at once. Logs once if not.
   [[nodiscard]] bool is_possible(int device) noexcept;
   /// Serves a failed request if allowed, else returns false.
-  [[nodiscard]] bool allocate(Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept;
+  [[nodiscard]] bool allocate(Call& call, Arena& arena, CUdeviceptr& pointer, Bytes bytes) noexcept;
   /// Call when the pool served the thread: no search is in progress.
   static void note_served() noexcept;
 
@@ -67,11 +65,11 @@ class Spilled {
   };
   /// Begins to free the memory at `pointer`. Returns nullopt if it is not from here.
   [[nodiscard]] std::optional<Owner> begin_free(CUdeviceptr pointer) noexcept;
-  /// Gives it back to the driver once the device has passed `point`; without a point, never.
+  /// Releases it to the driver once the device has passed `point`; without a point, never.
   void end_free(CUdeviceptr pointer, std::optional<Point> point) noexcept;
-  /// Gives back what the device has passed. Cheap if nothing was freed. Returns false if for `most`
-  /// a context is ending or another thread gives back: a later call does it then.
-  bool give_back(std::chrono::nanoseconds most = {}) noexcept;
+  /// Releases what the device has passed. Cheap if nothing was freed. Returns false if for `most` a
+  /// context is ending or another thread releases: a later call does it then.
+  bool release(std::chrono::nanoseconds most = {}) noexcept;
   /// Returns whether `address` lies in memory from here that the driver does not have back. While
   /// the driver takes it, waits for a bounded time.
   [[nodiscard]] bool has(CUdeviceptr address) const noexcept;
@@ -89,15 +87,15 @@ class Spilled {
     CUdeviceptr pointer;
     Block block;
   };
-  [[nodiscard]] bool may_serve(Arena& arena, Bytes bytes);
+  [[nodiscard]] bool may_serve(Arena& arena, Bytes bytes, const WaitLimit& limit);
   [[nodiscard]] CUdeviceptr take(const Arena& arena, Bytes bytes) const noexcept;
   void advise(CUdeviceptr pointer, Bytes bytes, int device) const noexcept;
   void say_first(const Account& account, Bytes bytes) noexcept;
   [[nodiscard]] std::vector<Waiting> waiting() const;
   /// Waits until the device passes one of the arena's frees. Returns false if there is none or the
   /// wait failed.
-  [[nodiscard]] bool wait_for_one(Arena& arena);
-  void give_back_passed();
+  [[nodiscard]] bool wait_for_one(Arena& arena, const WaitLimit& limit);
+  void release_passed();
   /// Waits, for a bounded time, while the driver takes `address` back. It may then give the address
   /// to the program.
   void await_return(Lock& lock, CUdeviceptr address) const;
@@ -105,8 +103,7 @@ class Spilled {
   void discount(const Block& block) noexcept;
 
   const Driver& driver_;
-  GiveBackGate& gate_;
-  const std::chrono::nanoseconds max_wait_;
+  ContextGate& gate_;
   std::atomic<std::uint64_t> asked_{0};     ///< one bit per device: it was asked
   std::atomic<std::uint64_t> possible_{0};  ///< and its answer
   std::atomic<std::uint64_t> bytes_{0};

@@ -8,48 +8,37 @@
 
 namespace weir::preload {
 
-// Asks the device's other pools for room. This pool releases its own cache itself.
 void* DriverUpstream::allocate(Bytes size) {
-  const NoCancel no_cancel;  // the driver may wait, too
-  const Answer first = allocate_once(size);
-  if (!first.refused || gone_.load(std::memory_order_relaxed)) return first.memory;
-  return account_.reclaim(size, *first.refused) ? allocate_once(size).memory : nullptr;
-}
-
-DriverUpstream::Answer DriverUpstream::allocate_once(Bytes size) {
-  if (gone_.load(std::memory_order_relaxed)) return {};
+  if (gone_.load(std::memory_order_relaxed)) return nullptr;
   Account::Claim claim(account_, 1, size);
-  if (claim.count() == 0) return {};
-  const std::uint64_t ended = account_.moves_ended();
+  if (claim.count() == 0) return nullptr;
+  const NoCancel no_cancel;  // the driver may wait
   const Inside inside;
   const ContextScope scope(driver_, context_);
   CUdeviceptr pointer = 0;
   const CUresult code =
       scope.good() ? driver_.cuMemAlloc_v2(&pointer, size.count) : CUDA_ERROR_INVALID_CONTEXT;
-  refused_.store(code != CUDA_SUCCESS, std::memory_order_relaxed);
-  if (code == CUDA_SUCCESS) {
-    void* const memory = reinterpret_cast<void*>(pointer);
-    if (note(memory, size)) {
-      claim.keep(1);
-      return {.memory = memory};
-    }
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
+  if (code != CUDA_SUCCESS) throw DriverError("cuMemAlloc", code);
+  void* const memory = reinterpret_cast<void*>(pointer);
+  if (!note(memory, size)) {
     (void)driver_.cuMemFree_v2(pointer);
-    return {};
+    return nullptr;
   }
-  if (code == CUDA_ERROR_OUT_OF_MEMORY) return {.refused = ended + 1};  // this claim ends, too
-  throw DriverError("cuMemAlloc", code);
+  claim.keep(1);
+  return memory;
 }
 
 void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
   if (gone_.load(std::memory_order_relaxed)) return;
   if (fences_.capturing()) {
     hold(pointer, size);
-    if (!fences_.capturing()) give_back_held();  // the capture ended meanwhile
+    if (!fences_.capturing()) release_held();  // the capture ended meanwhile
     return;
   }
-  const CUresult code = give_back(pointer, size);
+  const CUresult code = release(pointer, size);
   if (code == CUDA_SUCCESS) {
-    account_.give_back(size);
+    account_.withdraw(size);
     return;
   }
   // Memory that cannot be returned stays charged permanently.
@@ -57,7 +46,7 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
                             std::to_string(static_cast<int>(code)) + ")");
 }
 
-CUresult DriverUpstream::give_back(void* pointer, Bytes size) noexcept {
+CUresult DriverUpstream::release(void* pointer, Bytes size) noexcept {
   decltype(returning_)::iterator returning;
   {
     // Before the driver can reuse the address. Moves a node, so it cannot fail.
@@ -97,6 +86,14 @@ void DriverUpstream::allow(int device) noexcept {
   log(LogLevel::kWarn, "a GPU gets no access to pages of GPU " + std::to_string(account_.device()));
 }
 
+Bytes DriverUpstream::held() const noexcept {
+  const ContextPages* const pages = pages_if_any();
+  Bytes held = pages != nullptr ? pages->held() : Bytes{};
+  const Lock lock(mutex_);
+  for (const auto& [pointer, size] : held_) held += size;
+  return held;
+}
+
 bool DriverUpstream::holds() const noexcept {
   const ContextPages* const pages = pages_if_any();
   if (pages != nullptr && pages->holds()) return true;
@@ -104,13 +101,13 @@ bool DriverUpstream::holds() const noexcept {
   return !held_.empty();
 }
 
-void DriverUpstream::give_back_held() noexcept {
-  if (ContextPages* const pages = pages_if_any(); pages != nullptr) pages->give_back_held();
+void DriverUpstream::release_held() noexcept {
+  if (ContextPages* const pages = pages_if_any(); pages != nullptr) pages->release_held();
   Lock lock(mutex_);
   const auto held = std::exchange(held_, {});
   lock.unlock();
   if (held.empty()) return;
-  const Account::Return returns(account_);
+  const Account::Releasing releasing(account_);
   for (const auto& [pointer, size] : held) deallocate(pointer, size);
 }
 
@@ -149,7 +146,7 @@ bool DriverUpstream::serves(CUdeviceptr address) const noexcept {
   return in(given_);
 }
 
-void DriverUpstream::let_go(const void* pointer, Bytes size) noexcept {
+void DriverUpstream::disown(const void* pointer, Bytes size) noexcept {
   {
     const Lock lock(mutex_);
     given_.erase(pointer);
@@ -164,7 +161,7 @@ ContextPages* DriverUpstream::pages() noexcept {
 
 void DriverUpstream::forget() noexcept {
   gone_.store(true);
-  account_.give_back({used_.exchange(0)});
+  account_.withdraw({used_.exchange(0)});
   if (ContextPages* const pages = pages_if_any(); pages != nullptr) pages->forget();
 }
 

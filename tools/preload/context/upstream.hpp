@@ -20,8 +20,7 @@ namespace weir::preload {
 /// How long a free waits while the driver is taking its address back.
 inline constexpr std::chrono::seconds kMostOfAReturn{1};
 
-/// Memory given back while a stream of the context is captured goes to the driver after the
-/// capture.
+/// Memory released while a stream of the context is captured goes to the driver after the capture.
 class DriverUpstream final : public Upstream {
  public:
   DriverUpstream(const Driver& driver, CUcontext context, Account& account,
@@ -29,10 +28,10 @@ class DriverUpstream final : public Upstream {
       : driver_(driver), context_(context), account_(account), fences_(fences) {}
   /// Returns null if the budget or the device has no more. Throws DriverError for any other fault.
   [[nodiscard]] void* allocate(Bytes size) override;
-  /// Call between `begin_return` and `end_return`.
+  /// Call between `begin_release` and `end_release`.
   void deallocate(void* pointer, Bytes size) noexcept override;
-  void begin_return() noexcept override { account_.begin_return(); }
-  void end_return() noexcept override { account_.end_return(); }
+  void begin_release() noexcept override { account_.begin_release(); }
+  void end_release() noexcept override { account_.end_release(); }
   /// Returns the device's total: the budget may be raised to it, and `Account::take` enforces the
   /// current one.
   [[nodiscard]] Bytes capacity() const override { return account_.total(); }
@@ -42,35 +41,28 @@ class DriverUpstream final : public Upstream {
     const ContextPages* const pages = pages_if_any();
     return pages != nullptr && pages->has(pointer);
   }
-  /// Returns whether the driver had no memory when last asked.
-  [[nodiscard]] bool refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
   /// Lets work on `device` use its pages, now and later.
   void allow(int device) noexcept;
   /// Returns whether memory is kept because of a capture.
   [[nodiscard]] bool holds() const noexcept;
-  /// Call when no capture is in progress: gives back the kept memory.
-  void give_back_held() noexcept;
+  /// Returns how much is kept.
+  [[nodiscard]] Bytes held() const noexcept;
+  /// Call when no capture is in progress: releases the kept memory.
+  void release_held() noexcept;
   /// Returns the size of the allocation at `pointer`, or nullopt.
   [[nodiscard]] std::optional<Bytes> given(const void* pointer) const noexcept;
   /// Returns whether `address` lies in an allocation or in addresses reserved for pages. While the
   /// driver takes it back, waits for a bounded time.
   [[nodiscard]] bool serves(CUdeviceptr address) const noexcept;
-  /// Stops counting the allocation at `pointer`; another owner gives it back.
-  void let_go(const void* pointer, Bytes size) noexcept;
+  /// Stops counting the allocation at `pointer`, which has another owner now.
+  void disown(const void* pointer, Bytes size) noexcept;
   /// Drops the context and its allocations.
   void forget() noexcept;
 
  private:
-  struct Answer {
-    void* memory = nullptr;
-    /// How many claims and returns of the account had ended when the driver refused for lack of
-    /// room.
-    std::optional<std::uint64_t> refused{};
-  };
-  [[nodiscard]] Answer allocate_once(Bytes size);
   void hold(void* pointer, Bytes size) noexcept;
   /// Frees it in the driver. If the driver refuses, it stays allocated.
-  [[nodiscard]] CUresult give_back(void* pointer, Bytes size) noexcept;
+  [[nodiscard]] CUresult release(void* pointer, Bytes size) noexcept;
   /// Returns false if host memory is full.
   bool note(const void* pointer, Bytes size) noexcept;
   [[nodiscard]] ContextPages* pages_if_any() const noexcept {
@@ -83,7 +75,6 @@ class DriverUpstream final : public Upstream {
   const Fences& fences_;
   std::atomic<std::uint64_t> used_{0};
   std::atomic<bool> gone_{false};
-  std::atomic<bool> refused_{false};
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<std::pair<void*, Bytes>> held_ WEIR_GUARDED_BY(mutex_);
   std::map<const void*, Bytes> given_ WEIR_GUARDED_BY(mutex_);

@@ -36,12 +36,11 @@ ContextScope::ContextScope(const Driver& driver, CUcontext context, Captures cap
     }
   }
   if (good_) current_.emplace(context);
-  relaxed_ = good_ && captures == Captures::kPossible;
-  if (relaxed_) (void)driver.cuThreadExchangeStreamCaptureMode(&mode_);
+  if (good_ && captures == Captures::kPossible) relaxed_.emplace(driver);
 }
 
 ContextScope::~ContextScope() {
-  if (relaxed_) (void)driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+  relaxed_.reset();
   CUcontext popped = nullptr;
   if (pushed_) (void)driver_.cuCtxPopCurrent_v2(&popped);
 }

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <optional>
+#include <utility>
 
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
@@ -46,20 +47,27 @@ class CaptureUnderWay : public Error {
   using Error::Error;
 };
 
+/// In which scopes of ours the calling thread is.
+struct Guard {
+  bool in_call = false;         ///< a Call
+  bool inside = false;          ///< Inside
+  bool in_callback = false;     ///< InCallback
+  CUcontext context = nullptr;  ///< CurrentContext
+};
+inline constinit thread_local Guard guard{};
+
 /// During its lifetime the calling thread knows the current context: its creator has asked or told
 /// the driver, and no program code runs meanwhile.
 class CurrentContext {
  public:
-  explicit CurrentContext(CUcontext context) noexcept : before_(known_context) {
-    known_context = context;
-  }
-  ~CurrentContext() { known_context = before_; }
+  explicit CurrentContext(CUcontext context) noexcept
+      : before_(std::exchange(guard.context, context)) {}
+  ~CurrentContext() { guard.context = before_; }
   CurrentContext(const CurrentContext&) = delete;
   CurrentContext& operator=(const CurrentContext&) = delete;
-  [[nodiscard]] static CUcontext known() noexcept { return known_context; }
+  [[nodiscard]] static CUcontext known() noexcept { return guard.context; }
 
  private:
-  inline static constinit thread_local CUcontext known_context = nullptr;
   const CUcontext before_;
 };
 
@@ -69,8 +77,24 @@ enum class Captures : bool {
   kPossible,  ///< lets through calls that a capture forbids by default
 };
 
+/// Lets the thread make calls that a capture elsewhere forbids by default. Our calls touch no
+/// captured stream.
+class RelaxedCaptures {
+ public:
+  explicit RelaxedCaptures(const Driver& driver) noexcept : driver_(driver) { exchange(); }
+  ~RelaxedCaptures() { exchange(); }
+  RelaxedCaptures(const RelaxedCaptures&) = delete;
+  RelaxedCaptures& operator=(const RelaxedCaptures&) = delete;
+
+ private:
+  void exchange() noexcept { (void)driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
+
+  const Driver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 /// Makes `context` current during its lifetime, and lets the thread make calls that a capture
-/// elsewhere forbids by default. Our calls touch no captured stream.
+/// elsewhere forbids by default.
 class ContextScope {
  public:
   ContextScope(const Driver& driver, CUcontext context,
@@ -86,8 +110,7 @@ class ContextScope {
   std::optional<CurrentContext> current_;
   bool good_ = true;
   bool pushed_ = false;
-  bool relaxed_ = false;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  std::optional<RelaxedCaptures> relaxed_;
 };
 
 /// During its lifetime, hooks on this thread pass everything to the driver: the calls are our own,
@@ -96,28 +119,28 @@ class Inside {
  public:
   Inside() noexcept : Inside(true) {}
   /// Does nothing if `passes` is false.
-  explicit Inside(bool passes) noexcept : before_(inside_now) { inside_now = before_ || passes; }
-  ~Inside() { inside_now = before_; }
+  explicit Inside(bool passes) noexcept : before_(guard.inside) {
+    guard.inside = before_ || passes;
+  }
+  ~Inside() { guard.inside = before_; }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
-  [[nodiscard]] static bool now() noexcept { return inside_now; }
+  [[nodiscard]] static bool now() noexcept { return guard.inside; }
 
  private:
-  inline static constinit thread_local bool inside_now = false;
   const bool before_;
 };
 
 /// During its lifetime the thread runs a callback for the device, and nothing makes it wait.
 class InCallback {
  public:
-  InCallback() noexcept : before_(in_callback_now) { in_callback_now = true; }
-  ~InCallback() { in_callback_now = before_; }
+  InCallback() noexcept : before_(std::exchange(guard.in_callback, true)) {}
+  ~InCallback() { guard.in_callback = before_; }
   InCallback(const InCallback&) = delete;
   InCallback& operator=(const InCallback&) = delete;
-  [[nodiscard]] static bool now() noexcept { return in_callback_now; }
+  [[nodiscard]] static bool now() noexcept { return guard.in_callback; }
 
  private:
-  inline static constinit thread_local bool in_callback_now = false;
   const bool before_;
 };
 

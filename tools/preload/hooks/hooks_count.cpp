@@ -10,44 +10,25 @@
 namespace weir::preload {
 namespace {
 
-/// `counted` for memory of the current context that `function(made, arguments...)` serves.
+/// Obtains memory of the current context's device, which `function(made, arguments...)` serves.
 template <typename Handle, typename F, typename... Args>
 CUresult counted(Kind kind, Bytes bytes, F Driver::*function, Handle* made,
                  Args... arguments) noexcept {
-  const Entry entry;
-  const Counting here;
-  return counted(
-      here, here.account != nullptr ? here.process->current_context() : nullptr, kind, bytes,
+  Call call;
+  Process* const process = Process::get();
+  const bool here = process != nullptr;
+  return obtain(
+      call, process, here ? process->devices().current() : nullptr,
+      {.kind = kind,
+       .bytes = bytes,
+       .context = here ? process->contexts().current_context() : nullptr},
       [&] { return pass(function, made, arguments...); }, made);
 }
 
-/// The same for memory that is not only the device's and never refused: counts it afterwards. If
-/// the device is full, managed memory is tried again after the pools gave back their cache: on some
-/// devices it is all device memory.
-template <typename Handle, typename F, typename... Args>
-CUresult counted_after(Kind kind, Bytes bytes, F Driver::*function, Handle* made,
-                       Args... arguments) noexcept {
-  const Entry entry;
-  CUresult code = pass(function, made, arguments...);
-  const bool again = code == CUDA_ERROR_OUT_OF_MEMORY && kind == Kind::kManaged;
-  if (code != CUDA_SUCCESS && !again) return code;
-  const Counting here;
-  if (here.account == nullptr) return code;
-  if (again) {
-    Fences::begin_request();
-    (void)here.process->trim(*here.account, bytes);
-    code = pass(function, made, arguments...);
-  }
-  if (code == CUDA_SUCCESS) {
-    here.process->count(*here.account, kind, bytes, number(*made), here.process->current_context());
-  }
-  return code;
-}
-
-/// Frees what one of those allocated.
+/// Frees it.
 template <typename Handle, typename F>
 CUresult uncounted(Kind kind, F Driver::*function, Handle handle) noexcept {
-  const Entry hook;
+  const Call call;
   Process* const process = Process::get();
   if (process == nullptr) return pass(function, handle);
   const auto entry = process->passed().take(kind, number(handle));
@@ -82,11 +63,10 @@ Bytes array_bytes(const Descriptor* d) noexcept {
 
 /// Notes that a graph gets an allocation node there.
 void note_allocation_node(const CUmemLocation& location) noexcept {
-  const Entry entry;
+  const Call call;
   Process* const process = Process::get();
   if (process == nullptr || location.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
-  Account* const account = process->account(location.id);
-  if (account != nullptr) account->use_graphs();
+  if (Device* const device = process->devices().get(location.id)) device->own().use_graphs();
 }
 
 #if CUDA_VERSION >= 12020
@@ -111,16 +91,18 @@ std::optional<Bytes> free_now(const Driver& driver) noexcept {
 /// afterwards.
 template <typename Handle, typename F, typename... Args>
 CUresult loaded(F Driver::*function, Handle* made, Args... arguments) noexcept {
-  const Entry entry;
+  Call call;
   Process* const process = Process::get();
-  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  Arena* const arena = process != nullptr ? process->contexts().current() : nullptr;
   if (arena == nullptr || arena->fences().capturing()) return pass(function, made, arguments...);
   // What the driver loads in between is not measured separately.
   const Inside inside;
   Account& account = arena->account();
   Loads& loads = process->loads();
   if (loads.begin(account)) loads.note_before(account, free_now(process->driver()));
-  const CUresult code = pass(function, made, arguments...);
+  const CUresult code = obtain(
+      call, process, &arena->device(), {.kind = Kind::kModules},
+      [&] { return pass(function, made, arguments...); }, made);
   std::optional<Loads::Loaded> mine;
   if (code == CUDA_SUCCESS) mine = {number(*made), arena->context()};
   if (loads.end(account, mine)) {
@@ -136,35 +118,53 @@ CUresult loaded(F Driver::*function, Handle* made, Args... arguments) noexcept {
 template <typename Handle, typename F>
 CUresult unloaded(F Driver::*function, Handle handle) noexcept {
   {
-    const Entry entry;
+    const Call call;
     if (Process* const process = Process::get()) process->loads().forget(number(handle));
   }
   return uncounted(Kind::kModules, function, handle);
 }
 
-/// If this creates the context, counts how much less the device has afterwards, over all programs:
-/// of two that start together, one may count part of the other's.
-CUresult retained(CUcontext* context, CUdevice device) noexcept {
-  const Entry entry;
-  Process* const process = Process::get();
-  if (process == nullptr) return pass(&Driver::cuDevicePrimaryCtxRetain, context, device);
-  PrimaryContexts& primaries = process->primary_contexts();
-  const bool makes_it = primaries.is_active(device) == std::optional(false);
-  const auto before = makes_it ? free_without_context(process->driver(), device) : std::nullopt;
-  CUresult code = CUDA_SUCCESS;
-  {
-    // Not between the end of the previous context and our forgetting it.
-    const Lock lock(primaries.of(device));
-    code = pass(&Driver::cuDevicePrimaryCtxRetain, context, device);
-  }
-  Account* const account = code == CUDA_SUCCESS && before ? process->account(device) : nullptr;
-  if (account == nullptr) return code;
-  const auto after = free_without_context(process->driver(), device);
+/// Makes a context on `device` by `make()`, and counts how much less the device has afterwards,
+/// over all programs: of two that start together, one may count part of the other's.
+template <typename Make>
+CUresult made_context(Process& process, Call& call, CUdevice device, CUcontext* context,
+                      const Make& make) noexcept {
+  const auto before = free_without_context(process.driver(), device);
+  // Only a device that was used has something to release.
+  Device* const known = process.devices().without_attaching(device);
+  const CUresult code = obtain(call, &process, known, {.kind = Kind::kContexts}, make, context);
+  Device* const its = code == CUDA_SUCCESS && before ? process.devices().get(device) : nullptr;
+  if (its == nullptr) return code;
+  const auto after = free_without_context(process.driver(), device);
   const Bytes taken = std::min(minus_or_zero(*before, after.value_or(*before)), kMostOfAContext);
   if (taken.count == 0) return code;
-  account->charge(taken);
-  process->count(*account, Kind::kContexts, taken, number(*context), *context);
+  its->account().charge(taken);
+  process.count(its->account(), Kind::kContexts, taken, number(*context), *context);
   return code;
+}
+
+CUresult retained(CUcontext* context, CUdevice device) noexcept {
+  Call call;
+  Process* const process = Process::get();
+  if (process == nullptr) return pass(&Driver::cuDevicePrimaryCtxRetain, context, device);
+  PrimaryContexts& primaries = process->contexts().primaries();
+  const auto retain = [&] {
+    // Not between the end of the previous context and our forgetting it.
+    const Lock lock(primaries.of(device));
+    return pass(&Driver::cuDevicePrimaryCtxRetain, context, device);
+  };
+  const bool makes_it = primaries.is_active(device) == std::optional(false);
+  return makes_it ? made_context(*process, call, device, context, retain) : retain();
+}
+
+/// `function(context, arguments..., device)` makes a context of the program's own.
+template <typename F, typename... Args>
+CUresult created_context(F Driver::*function, CUcontext* context, CUdevice device,
+                         Args... arguments) noexcept {
+  Call call;
+  Process* const process = Process::get();
+  const auto make = [&] { return pass(function, context, arguments..., device); };
+  return process != nullptr ? made_context(*process, call, device, context, make) : make();
 }
 
 }  // namespace
@@ -201,22 +201,30 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned int flags) {
-  return counted_after(Kind::kManaged, {bytes}, &Driver::cuMemAllocManaged, pointer, bytes, flags);
+  return counted(Kind::kManaged, {bytes}, &Driver::cuMemAllocManaged, pointer, bytes, flags);
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long flags) {
-  const Entry entry;
-  const auto by_driver = [&] {
-    return pass(&Driver::cuMemCreate, handle, bytes, properties, flags);
-  };
-  if (properties == nullptr || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-    return by_driver();
-  }
-  Process* const process = Process::get();
-  Account* const account = process != nullptr ? process->account(properties->location.id) : nullptr;
+  Call call;
+  const bool of_device =
+      properties != nullptr && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  Process* const process = of_device ? Process::get() : nullptr;
   // Belongs to a device, not a context: it outlives contexts.
-  return counted({process, account}, nullptr, Kind::kMappable, {bytes}, by_driver, handle);
+  return obtain(
+      call, process, process != nullptr ? process->devices().get(properties->location.id) : nullptr,
+      {.kind = Kind::kMappable, .bytes = {bytes}},
+      [&] { return pass(&Driver::cuMemCreate, handle, bytes, properties, flags); }, handle);
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shared,
+                                        CUmemAllocationHandleType type) {
+  return counted(Kind::kImported, {}, &Driver::cuMemImportFromShareableHandle, handle, shared,
+                 type);
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pointer, CUipcMemHandle handle, unsigned int flags) {
+  return counted(Kind::kImported, {}, &Driver::cuIpcOpenMemHandle_v2, pointer, handle, flags);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
@@ -224,11 +232,11 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned int flags) {
-  return counted_after(Kind::kHost, {bytes}, &Driver::cuMemHostAlloc, pointer, bytes, flags);
+  return counted(Kind::kHost, {bytes}, &Driver::cuMemHostAlloc, pointer, bytes, flags);
 }
 
 CUresult cuMemAllocHost_v2(void** pointer, std::size_t bytes) {
-  return counted_after(Kind::kHost, {bytes}, &Driver::cuMemAllocHost_v2, pointer, bytes);
+  return counted(Kind::kHost, {bytes}, &Driver::cuMemAllocHost_v2, pointer, bytes);
 }
 
 CUresult cuMemFreeHost(void* pointer) {
@@ -254,6 +262,20 @@ CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* 
                            CUgraphNodeParams* parameters) {
   note_node(parameters);
   return pass(&Driver::cuGraphAddNode_v2, node, graph, dependencies, edges, count, parameters);
+}
+#endif
+
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
+  return created_context(&Driver::cuCtxCreate_v2, context, device, flags);
+}
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count,
+                        unsigned int flags, CUdevice device) {
+  return created_context(&Driver::cuCtxCreate_v3, context, device, affinity, count, flags);
+}
+#if CUDA_VERSION >= 12050
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned int flags,
+                        CUdevice device) {
+  return created_context(&Driver::cuCtxCreate_v4, context, device, parameters, flags);
 }
 #endif
 

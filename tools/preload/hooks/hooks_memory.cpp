@@ -14,19 +14,18 @@ namespace {
 using Bytes = weir::Bytes;
 
 /// Counts an allocation that the driver answered; later, if a signal handler made it.
-CUresult note_passed(const Entry& entry, CUresult code, const CUdeviceptr* pointer,
+CUresult note_passed(const Call& call, CUresult code, const CUdeviceptr* pointer,
                      std::size_t bytes) noexcept {
-  if (entry.nested() && code == CUDA_SUCCESS && pointer != nullptr) {
-    entry.count_later(*pointer, bytes);
+  if (call.nested() && code == CUDA_SUCCESS && pointer != nullptr) {
+    call.count_later(*pointer, bytes);
   }
   return code;
 }
 
 /// Whether to postpone a free: in a signal handler, if the pointer may be ours. After fork a child
 /// has nothing of ours or the driver's.
-bool is_for_later(const Entry& entry, CUdeviceptr pointer) noexcept {
-  return entry.nested() && pointer != 0 && !Process::is_forked_child() &&
-         !Entry::take_back(pointer);
+bool is_for_later(const Call& call, CUdeviceptr pointer) noexcept {
+  return call.nested() && pointer != 0 && !Process::is_forked_child() && !Call::take_back(pointer);
 }
 
 /// Returns the code of a free in a signal handler; `left`: postponed.
@@ -50,23 +49,34 @@ CUresult refusal_in_capture(const Process& process, CUstream stream, bool per_th
 template <typename F, typename... OfPool>
 CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, std::size_t bytes,
                         CUstream stream, OfPool... pool) noexcept {
-  const Entry entry;
+  Call call;
   Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
-  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
+  const Located here =
+      process != nullptr ? process->contexts().locate(stream, per_thread) : Located{};
   Arena* const arena = here.arena;
   const auto by_driver = [&] { return pass(real, pointer, bytes, pool..., stream); };
-  if (arena == nullptr) return note_passed(entry, by_driver(), pointer, bytes);
-  Account& account = arena->account();
+  if (arena == nullptr) return note_passed(call, by_driver(), pointer, bytes);
+  Device& device = arena->device();
+  Wanted wanted{.kind = Kind::kGraphs, .bytes = {bytes}, .context = arena->context()};
   if (captured(*process, stream, per_thread)) {
-    account.use_graphs();
-    return by_driver();
+    device.own().use_graphs();
+    return obtain(call, process, &device, wanted, by_driver, pointer);
   }
-  bool of_program = process->has_own_pool(account.device());
   if constexpr (sizeof...(pool) != 0) {
-    of_program = process->default_pool_of(pool...) != account.device();
+    const bool is_default = device.own().is_default(pool...);
+    wanted.pool = is_default ? nullptr : (pool, ...);
+  } else {
+    wanted.pool = device.own().current();
   }
-  if (!of_program) return process->allocate(*arena, *pointer, bytes, here.stream);
-  return counted({process, &account}, arena->context(), Kind::kPools, {bytes}, by_driver, pointer);
+  if (wanted.pool == nullptr) {
+    return process->allocate(call, *arena, *pointer, bytes, here.stream);
+  }
+  wanted.kind = Kind::kPools;
+  return attempt<CUresult>(LogLevel::kError, "an own pool is not counted", CUDA_ERROR_OUT_OF_MEMORY,
+                           [&] {
+                             device.own().add(wanted.pool);
+                             return obtain(call, process, &device, wanted, by_driver, pointer);
+                           });
 }
 
 /// Frees what no arena has allocated: the driver's memory, perhaps counted. An address inside an
@@ -75,7 +85,7 @@ CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, 
 template <typename Call>
 CUresult free_passed(Process* process, CUdeviceptr pointer, const Call& call) noexcept {
   if (process == nullptr) return call();
-  if (process->serves(pointer)) return CUDA_ERROR_INVALID_VALUE;
+  if (process->ownership().serves(pointer)) return CUDA_ERROR_INVALID_VALUE;
   const auto entry = process->passed().take(Kind::kDirect, pointer);
   const CUresult code = call();
   process->passed().settle(pointer, entry, code == CUDA_SUCCESS);
@@ -85,20 +95,21 @@ CUresult free_passed(Process* process, CUdeviceptr pointer, const Call& call) no
 template <typename F>
 CUresult free_async(F Driver::*real, bool per_thread, CUdeviceptr pointer,
                     CUstream stream) noexcept {
-  const Entry entry;
-  if (is_for_later(entry, pointer)) {
-    return freed_later(Entry::free_later(pointer, stream, per_thread));
+  Call call;
+  if (is_for_later(call, pointer)) {
+    return freed_later(Call::free_later(pointer, stream, per_thread));
   }
   Process* const process = pointer != 0 ? Process::get() : nullptr;
-  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
+  const Located here =
+      process != nullptr ? process->contexts().locate(stream, per_thread) : Located{};
   const auto by_driver = [&] { return pass(real, pointer, stream); };
   if (here.arena != nullptr) {
     if (captured(*process, stream, per_thread)) {
       // A graph frees only what a graph allocated, and arenas serve none of that.
-      return process->serves(pointer) ? refusal_in_capture(*process, stream, per_thread)
-                                      : by_driver();
+      return process->ownership().serves(pointer) ? refusal_in_capture(*process, stream, per_thread)
+                                                  : by_driver();
     }
-    if (const auto code = process->free(pointer, here)) return *code;
+    if (const auto code = process->ownership().free(pointer, here)) return *code;
   }
   return free_passed(process, pointer, by_driver);
 }
@@ -108,12 +119,12 @@ constexpr const char* kInOrder =
 
 /// Takes cuMemAlloc memory, which the driver gave at `base`, out of the pool permanently. Returns
 /// null, or why it must not be shared.
-const char* give_away(Process& process, CUdeviceptr base) noexcept {
+const char* disown(Process& process, CUdeviceptr base) noexcept {
   constexpr const char* kPart =
       "a block of this pool is part of a driver allocation, and a handle would share all of it; "
       "set WEIR_POOL=naive";
   try {
-    for (Arena* const arena : process.arenas()) {
+    for (Arena* const arena : process.contexts().all()) {
       Bytes given;
       switch (arena->share(base, given)) {
         case Arena::Shared::kNotOurs:
@@ -133,9 +144,9 @@ const char* give_away(Process& process, CUdeviceptr base) noexcept {
   }
 }
 
-bool is_paged(const Process& process, CUdeviceptr pointer) noexcept {
+bool is_paged(Process& process, CUdeviceptr pointer) noexcept {
   try {
-    const auto arenas = process.arenas();
+    const auto arenas = process.contexts().all();
     return std::ranges::any_of(
         arenas, [pointer](Arena* arena) { return arena->upstream().is_paged(pointer); });
   } catch (const std::exception&) {
@@ -171,39 +182,40 @@ using namespace weir::preload;
 extern "C" {
 
 CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
-  const Entry entry;
+  Call call;
   Process* const process = pointer != nullptr && bytes != 0 ? Process::get() : nullptr;
-  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  Arena* const arena = process != nullptr ? process->contexts().current() : nullptr;
   if (arena == nullptr) {
-    return note_passed(entry, pass(&Driver::cuMemAlloc_v2, pointer, bytes), pointer, bytes);
+    return note_passed(call, pass(&Driver::cuMemAlloc_v2, pointer, bytes), pointer, bytes);
   }
   const CurrentContext current(arena->context());
-  return process->allocate(*arena, *pointer, bytes, arena->fences().sync());
+  return process->allocate(call, *arena, *pointer, bytes, arena->fences().sync());
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_t width,
                             std::size_t height, unsigned int element) {
-  const Entry entry;
+  Call call;
   const bool good = pointer != nullptr && pitch != nullptr && width != 0 && height != 0 &&
                     (element == 4 || element == 8 || element == 16);
   const std::size_t row = good ? row_of(width, height) : 0;
   Process* const process = row != 0 ? Process::get() : nullptr;
-  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  Arena* const arena = process != nullptr ? process->contexts().current() : nullptr;
   if (arena == nullptr) {
     const CUresult code = pass(&Driver::cuMemAllocPitch_v2, pointer, pitch, width, height, element);
     const bool served = code == CUDA_SUCCESS && pitch != nullptr;
-    return note_passed(entry, code, pointer, served ? *pitch * height : 0);
+    return note_passed(call, code, pointer, served ? *pitch * height : 0);
   }
-  const CUresult code = process->allocate(*arena, *pointer, row * height, arena->fences().sync());
+  const CUresult code =
+      process->allocate(call, *arena, *pointer, row * height, arena->fences().sync());
   if (code == CUDA_SUCCESS) *pitch = row;
   return code;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
-  const Entry entry;
-  if (is_for_later(entry, pointer)) return freed_later(Entry::free_later(pointer));
+  Call call;
+  if (is_for_later(call, pointer)) return freed_later(Call::free_later(pointer));
   Process* const process = pointer != 0 ? Process::get() : nullptr;
-  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  Arena* const arena = process != nullptr ? process->contexts().current() : nullptr;
   if (process != nullptr && process->settings().sync_free.value && arena != nullptr &&
       !arena->fences().capturing()) {
     const Inside inside;
@@ -211,7 +223,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
     if (code != CUDA_SUCCESS) return code;
   }
   if (process != nullptr) {
-    if (const auto code = process->free(pointer, {.arena = arena})) return *code;
+    if (const auto code = process->ownership().free(pointer, {.arena = arena})) return *code;
   }
   return free_passed(process, pointer, [&] { return pass(&Driver::cuMemFree_v2, pointer); });
 }
@@ -238,7 +250,7 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 }
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
-  const Entry entry;
+  Call call;
   Process* const process = Process::get();
   if (process != nullptr && is_paged(*process, pointer)) {
     // With `auto` only memory in stream order is paged, and no pool has handles to that.
@@ -258,7 +270,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
       process->driver().cuMemGetAddressRange_v2(&base, &size, pointer) != CUDA_SUCCESS) {
     return pass(&Driver::cuIpcGetMemHandle, handle, pointer);
   }
-  if (const char* const why = give_away(*process, base)) return refuse_handle(why);
+  if (const char* const why = disown(*process, base)) return refuse_handle(why);
   return pass(&Driver::cuIpcGetMemHandle, handle, pointer);
 }
 

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "allocator/base/log.hpp"
+#include "tools/preload/driver/call.hpp"
 #include "tools/preload/driver/nvml.hpp"
-#include "tools/preload/process/entry.hpp"
 #include "tools/preload/process/process.hpp"
 
 namespace weir::preload {
@@ -27,17 +27,17 @@ int pass_nvml(F Nvml::*function, Args... args) noexcept {
 /// Returns what the program is told instead. Nothing if NVML must answer: the program uses no CUDA
 /// or not this device yet, or asked for NVML's figures.
 std::optional<BudgetView> view_of(void* device, Bytes free, Bytes total) noexcept {
-  const Entry entry;
+  const Call call;
   // Never the first call to set up: a program that only looks at devices stays unchanged.
   Process* const process = Process::get_if_any();
   const Nvml* const library = process != nullptr ? nvml() : nullptr;
   if (library == nullptr || process->settings().nvml.value == NvmlAnswers::kReal) return {};
   const auto number = cuda_device_of(*library, device, process->driver());
-  Account* const account = number ? process->account_without_attaching(*number) : nullptr;
-  if (account == nullptr) return {};
+  Device* const its = number ? process->devices().without_attaching(*number) : nullptr;
+  if (its == nullptr) return {};
   return attempt<std::optional<BudgetView>>(
       LogLevel::kDebug, "NVML's own figures are reported", {},
-      [&]() -> std::optional<BudgetView> { return process->budget_view(*account, free, total); });
+      [&]() -> std::optional<BudgetView> { return its->view(free, total); });
 }
 
 template <typename Info>

@@ -14,14 +14,14 @@ void for_arenas_of(Process* process, CUmemoryPool pool, const Visit& visit) noex
   attempt(LogLevel::kDebug, "the pool was not trimmed", [&] {
     const int device = process->default_pool_of(pool);
     if (device < 0) return;
-    for (Arena* const arena : process->arenas()) {
-      if (arena->account().device() == device) visit(*arena);
+    for (Arena* const arena : process->contexts().all()) {
+      if (arena->device().number() == device) visit(*arena);
     }
   });
 }
 
 void add_ours(Arena& arena, CUmemPool_attribute attribute, cuuint64_t& value) {
-  if (!arena.fences().capturing()) arena.pool().poll();
+  arena.pool().poll();
   const Statistics now = arena.pool().in_order();
   if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) value += now.allocated.current.count;
   if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) value += now.allocated.peak.count;
@@ -30,17 +30,21 @@ void add_ours(Arena& arena, CUmemPool_attribute attribute, cuuint64_t& value) {
 }
 
 /// Limits both figures to what the program could still get of the budget and the device.
-void limit(Process& process, Arena& arena, std::size_t& free, std::size_t& total) noexcept {
+void limit(Arena& arena, std::size_t& free, std::size_t& total) noexcept {
   attempt(LogLevel::kDebug, "the device's own figures are reported", [&] {
-    Account& account = arena.account();
-    if (!arena.fences().capturing()) {
-      process.refresh_graphs(account);
-      arena.pool().poll();
-    }
-    const BudgetView view = process.budget_view(account, {free}, {total});
+    (void)arena.device().own().refresh();
+    arena.pool().poll();
+    const BudgetView view = arena.device().view({free}, {total});
     free = view.free.count;
     total = view.total.count;
   });
+}
+
+void set_current(Process& process, int number, CUmemoryPool pool) noexcept {
+  Device* device = process.devices().without_attaching(number);
+  const bool is_news = device != nullptr || process.default_pool_of(pool) != number;
+  if (device == nullptr && is_news) device = process.devices().get(number);
+  if (device != nullptr) device->own().set_current(pool);
 }
 
 }  // namespace
@@ -51,9 +55,9 @@ using namespace weir::preload;
 extern "C" {
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep) {
-  const Entry entry;
+  Call call;
   if (Process* const process = Process::get()) {
-    const GiveBackGate::Turn turn(process->give_back_gate(), process->settings().max_wait.value);
+    const ContextGate::Turn turn(process->gate(), process->settings().max_wait.value);
     for_arenas_of(turn.granted() ? process : nullptr, pool, [&](Arena& arena) {
       if (!arena.fences().capturing()) arena.pool().trim_to({keep});
     });
@@ -62,7 +66,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep) {
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  const Entry entry;
+  Call call;
   const CUresult code = pass(&Driver::cuMemPoolGetAttribute, pool, attribute, value);
   if (code != CUDA_SUCCESS || attribute < CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ||
       attribute > CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
@@ -75,7 +79,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 }
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  const Entry entry;
+  Call call;
   const CUresult code = pass(&Driver::cuMemPoolSetAttribute, pool, attribute, value);
   if (code == CUDA_SUCCESS && (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
                                attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)) {
@@ -85,7 +89,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 }
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses, std::size_t count) {
-  const Entry entry;
+  Call call;
   const CUresult code = pass(&Driver::cuMemPoolSetAccess, pool, accesses, count);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   const int owner = process != nullptr ? process->default_pool_of(pool) : -1;
@@ -93,68 +97,61 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses, 
     const CUmemAccessDesc& access = accesses[i];
     if (access.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
         access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
-      process->grant(owner, access.location.id);
+      process->contexts().grant(owner, access.location.id);
     }
   }
   return code;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-  const Entry entry;
+  const Call call;
   const CUresult code = pass(&Driver::cuMemPoolDestroy, pool);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
-  for (int device = 0; process != nullptr && device < 64; ++device) {
-    if (!process->has_own_pool(device)) continue;
-    CUmemoryPool now = nullptr;
-    const bool known = pass(&Driver::cuDeviceGetMemPool, &now, device) == CUDA_SUCCESS;
-    process->set_own_pool(device, known && process->default_pool_of(now) != device);
-  }
+  if (process != nullptr) process->end_own_pool(pool);
   return code;
 }
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
-  const Entry entry;
+  const Call call;
   const CUresult code = pass(&Driver::cuDeviceSetMemPool, device, pool);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
-  if (process != nullptr) {
-    process->set_own_pool(device, process->default_pool_of(pool) != device);
-  }
+  if (process != nullptr) set_current(*process, device, pool);
   return code;
 }
 
 #if CUDA_VERSION >= 13000
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
-  const Entry entry;
+  Call call;
   const CUresult code = pass(&Driver::cuMemSetMemPool, location, type, pool);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
   if (process != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
       type == CU_MEM_ALLOCATION_TYPE_PINNED) {
-    process->set_own_pool(location->id, process->default_pool_of(pool) != location->id);
+    set_current(*process, location->id, pool);
   }
   return code;
 }
 #endif
 
 CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
-  const Entry entry;
+  Call call;
   Process* const process = Process::get();
-  Arena* const arena = process != nullptr ? process->current() : nullptr;
+  Arena* const arena = process != nullptr ? process->contexts().current() : nullptr;
   if (arena == nullptr) return pass(&Driver::cuMemGetInfo_v2, free, total);
   std::size_t free_now = 0;
   std::size_t total_now = 0;
   const CUresult code = process->driver().cuMemGetInfo_v2(&free_now, &total_now);
   if (code != CUDA_SUCCESS) return code;
-  limit(*process, *arena, free_now, total_now);
+  limit(*arena, free_now, total_now);
   if (free != nullptr) *free = free_now;
   if (total != nullptr) *total = total_now;
   return code;
 }
 
 CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
-  const Entry entry;
+  Call call;
   const CUresult code = pass(&Driver::cuDeviceTotalMem_v2, bytes, device);
   Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
-  if (process != nullptr) *bytes = process->visible_budget(device, {*bytes}).count;
+  if (process != nullptr) *bytes = process->devices().visible_budget(device, {*bytes}).count;
   return code;
 }
 

@@ -18,8 +18,8 @@ bool is_of_range(CUpointer_attribute attribute) noexcept {
 
 /// Returns the answer that replaces the driver's; nothing if the driver's stands.
 std::optional<Allocation> ours_around(CUdeviceptr address) noexcept {
-  const Process* const process = Process::get();
-  return process != nullptr ? process->allocation_around(address) : std::nullopt;
+  Process* const process = Process::get();
+  return process != nullptr ? process->ownership().allocation_around(address) : std::nullopt;
 }
 
 /// Writes the value of `attribute`, an attribute of the range, for `allocation`.
@@ -41,7 +41,7 @@ extern "C" {
 // Each function asks the driver first, so that it refuses the same calls as without us.
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr pointer) {
-  const Entry entry;
+  const Call call;
   Allocation told;
   const CUresult code = pass(&Driver::cuMemGetAddressRange_v2, base != nullptr ? &told.begin : base,
                              bytes != nullptr ? &told.bytes : bytes, pointer);
@@ -59,7 +59,7 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
   if (!is_of_range(attribute) || value == nullptr) {
     return jump(&Driver::cuPointerGetAttribute, value, attribute, pointer);
   }
-  const Entry entry;
+  const Call call;
   Allocation told;
   void* const place = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR
                           ? static_cast<void*>(&told.begin)
@@ -81,7 +81,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
   if (std::ranges::none_of(wanted, is_of_range)) {
     return jump(&Driver::cuPointerGetAttributes, count, attributes, values, pointer);
   }
-  const Entry entry;
+  const Call call;
   const CUresult code = pass(&Driver::cuPointerGetAttributes, count, attributes, values, pointer);
   const auto ours = code == CUDA_SUCCESS ? ours_around(pointer) : std::nullopt;
   if (!ours) return code;

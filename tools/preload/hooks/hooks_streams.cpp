@@ -13,13 +13,13 @@ namespace {
 /// Returns the current context's arena; null if we do not follow this call.
 Arena* followed() noexcept {
   Process* const process = Process::get();
-  return process != nullptr ? process->current() : nullptr;
+  return process != nullptr ? process->contexts().current() : nullptr;
 }
 
 /// Follows a stream that the driver has just created.
 CUresult created(CUresult code, const CUstream* stream, unsigned int flags) noexcept {
-  const Entry entry;
-  if (entry.nested() && code == CUDA_SUCCESS) Entry::follow_later(*stream);
+  const Call call;
+  if (call.nested() && code == CUDA_SUCCESS) Call::follow_later(*stream);
   Arena* const arena = code == CUDA_SUCCESS ? followed() : nullptr;
   if (arena == nullptr) return code;
   try {
@@ -35,12 +35,13 @@ CUresult created(CUresult code, const CUstream* stream, unsigned int flags) noex
 /// Returns the stream and its context's arena; none if we do not follow this call.
 Located located(CUstream stream, bool per_thread) noexcept {
   Process* const process = Process::get();
-  return process != nullptr ? process->locate(stream, per_thread) : Located{};
+  return process != nullptr ? process->contexts().locate(stream, per_thread) : Located{};
 }
 
 template <typename Begin>
-CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noexcept {
-  const Entry entry;
+CUresult begin_capture(CUstream stream, bool per_thread, CUstreamCaptureMode mode,
+                       const Begin& begin) noexcept {
+  Call call;
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) {
     Fences::expect_unknown_captures();
@@ -48,8 +49,8 @@ CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noe
     return begin();
   }
   try {
-    here.arena->expect_capture();
-    return here.arena->fences().begin_capture(here.stream, begin);
+    here.arena->expect_capture(call);
+    return here.arena->fences().begin_capture(here.stream, mode, begin);
   } catch (const std::exception&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -57,7 +58,7 @@ CUresult begin_capture(CUstream stream, bool per_thread, const Begin& begin) noe
 
 template <typename End>
 CUresult end_capture(CUstream stream, bool per_thread, const End& end) noexcept {
-  const Entry entry;
+  const Call call;
   const CUresult code = end();
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) return code;
@@ -71,7 +72,7 @@ CUresult wait_for_event(F Driver::*real, bool per_thread, CUstream stream, CUeve
                         unsigned int flags) noexcept {
   const auto wait = [&] { return pass(real, stream, event, flags); };
   if (!CapturesUnderWay::any()) return wait();
-  const Entry entry;
+  const Call call;
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) return wait();
   try {
@@ -114,9 +115,10 @@ void leave_to_graph(const Driver& driver, CUstream stream, HostFunction* mark) n
 template <typename F>
 CUresult launch_host_function(F Driver::*real, bool per_thread, CUstream stream, CUhostFn function,
                               void* data) noexcept {
-  const Entry entry;
+  const Call call;
   Process* const process = function != nullptr ? Process::get() : nullptr;
-  const bool ours = process != nullptr && process->locate(stream, per_thread).arena != nullptr;
+  const bool ours =
+      process != nullptr && process->contexts().locate(stream, per_thread).arena != nullptr;
   if (!ours) return pass(real, stream, function, data);
   const CUstream named = named_stream(stream, per_thread);
   const bool again = CapturesUnderWay::any() && is_captured(process->driver(), named);
@@ -147,7 +149,7 @@ struct StreamCallback {
 template <typename F>
 CUresult add_callback(F Driver::*real, CUstream stream, CUstreamCallback function, void* data,
                       unsigned int flags) noexcept {
-  const Entry entry;
+  const Call call;
   auto* const mark = function != nullptr && followed() != nullptr
                          ? new (std::nothrow) StreamCallback{function, data}
                          : nullptr;
@@ -157,13 +159,13 @@ CUresult add_callback(F Driver::*real, CUstream stream, CUstreamCallback functio
   return code;
 }
 
-/// Calls `end`, which may end a context, while nobody gives memory back there.
+/// Calls `end`, which may end a context, while nobody releases memory there.
 template <typename End>
 CUresult end_context(Process* process, const End& end) noexcept {
   if (process == nullptr) return end();
   CUresult code = CUDA_SUCCESS;
   {
-    const GiveBackGate::EndOfContext ends(process->give_back_gate());
+    const ContextGate::EndOfContext ends(process->gate());
     code = end();
   }
   process->note_end_of_captures();  // those that began there
@@ -173,11 +175,11 @@ CUresult end_context(Process* process, const End& end) noexcept {
 /// Calls `real`. If it succeeds and `has_ended` agrees, the primary context of `device` has ended.
 template <typename F, typename HasEnded>
 CUresult end_primary(F Driver::*real, CUdevice device, const HasEnded& has_ended) noexcept {
-  const Entry entry;
+  const Call call;
   Process* const process = Process::get();
   if (process == nullptr) return pass(real, device);
   return end_context(process, [&] {
-    PrimaryContexts& primaries = process->primary_contexts();
+    PrimaryContexts& primaries = process->contexts().primaries();
     const Lock lock(primaries.of(device));
     const CUcontext context = primaries.find(device);
     const CUresult code = pass(real, device);
@@ -224,17 +226,17 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned i
 #endif
 
 CUresult cuStreamDestroy_v2(CUstream stream) {
-  const Entry entry;
+  const Call call;
   // The stream's last fence needs tables that may be half changed now. After fork a child has no
   // later.
-  if (entry.nested() && !Process::is_forked_child() && Entry::destroy_later(stream)) {
+  if (call.nested() && !Process::is_forked_child() && Call::destroy_later(stream)) {
     return CUDA_SUCCESS;
   }
   Process* const process = Process::get();
   KnownStreams::remove(stream);
   if (process != nullptr) {
     try {
-      for (Arena* const arena : process->arenas()) {
+      for (Arena* const arena : process->contexts().all()) {
         const CUresult code = arena->fences().remove(stream);
         if (code != CUDA_SUCCESS) return code;
       }
@@ -248,18 +250,18 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
-  return begin_capture(stream, false,
+  return begin_capture(stream, false, mode,
                        [&] { return pass(&Driver::cuStreamBeginCapture_v2, stream, mode); });
 }
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
-  return begin_capture(stream, true,
+  return begin_capture(stream, true, mode,
                        [&] { return pass(&Driver::cuStreamBeginCapture_v2_ptsz, stream, mode); });
 }
 #if CUDA_VERSION >= 12030
 CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
                                      const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
                                      std::size_t count, CUstreamCaptureMode mode) {
-  return begin_capture(stream, false, [&] {
+  return begin_capture(stream, false, mode, [&] {
     return pass(&Driver::cuStreamBeginCaptureToGraph, stream, graph, dependencies, edges, count,
                 mode);
   });
@@ -268,7 +270,7 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
                                           const CUgraphNode* dependencies,
                                           const CUgraphEdgeData* edges, std::size_t count,
                                           CUstreamCaptureMode mode) {
-  return begin_capture(stream, true, [&] {
+  return begin_capture(stream, true, mode, [&] {
     return pass(&Driver::cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies, edges,
                 count, mode);
   });
@@ -306,11 +308,11 @@ CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, vo
 }
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
-  const Entry entry;
+  const Call call;
   Process* const process = Process::get();
-  if (process != nullptr) process->use_peers();
+  if (process != nullptr) process->contexts().use_peers();
   const CUresult code = pass(&Driver::cuCtxEnablePeerAccess, peer, flags);
-  if (process != nullptr && code == CUDA_SUCCESS) process->let_into_pages(peer);
+  if (process != nullptr && code == CUDA_SUCCESS) process->contexts().let_into_pages(peer);
   return code;
 }
 
@@ -329,7 +331,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
-  const Entry entry;
+  const Call call;
   Process* const process = Process::get_if_any();
   return end_context(process, [&] {
     const CUresult code = pass(&Driver::cuCtxDestroy_v2, context);

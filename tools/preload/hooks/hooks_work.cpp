@@ -14,35 +14,57 @@ namespace {
 /// and cheap. docs/swap-in.md has the cost. Where it may have to wait at the hard limit, it looks
 /// at each.
 constexpr std::uint32_t kLaunchesOfALook = 32;
-constinit thread_local std::uint32_t launches = 0;
 /// Handles up to this one mean default streams (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD).
 constexpr std::uintptr_t kLastOfDefaultStreams = 2;
 
 [[gnu::noinline, gnu::cold]] void look(CUstream stream, bool per_thread) noexcept {
-  const Entry entry;
+  Call call;
   Process* const process = Process::get_if_any();
-  const Located here = process != nullptr ? process->locate(stream, per_thread) : Located{};
-  if (here.arena == nullptr || here.arena->fences().capturing()) return;
-  process->refresh_graphs(here.arena->account());
-  process->keep_share(here.arena->account());
-  here.arena->note_launches(here.stream);
+  const Located here =
+      process != nullptr ? process->contexts().locate(stream, per_thread) : Located{};
+  if (here.arena == nullptr || here.arena->fences().forbids_asking()) return;
+  (void)here.arena->device().own().refresh();
+  here.arena->device().keep_share();
+  here.arena->note_launches(call, here.stream);
 }
 
 /// Follows a stream whose creation nobody saw, from its first work on. From then on, fences on
 /// everything must expect more of its kind.
 [[gnu::noinline, gnu::cold]] void follow(CUstream stream) noexcept {
-  const Entry entry;
-  if (entry.nested()) Entry::follow_later(stream);
+  const Call call;
+  if (call.nested()) Call::follow_later(stream);
   Process* const process = Process::get_if_any();
   if (process == nullptr) return;
-  if (process->locate(stream, false).arena != nullptr) KnownStreams::add(stream);
+  if (process->contexts().locate(stream, false).arena != nullptr) KnownStreams::add(stream);
 }
 
 inline void note(CUstream stream, bool per_thread) noexcept {
   if ((per_thread && stream == nullptr) || stream == CU_STREAM_PER_THREAD) Fences::use_per_thread();
   const auto handle = reinterpret_cast<std::uintptr_t>(stream);
   if (handle > kLastOfDefaultStreams && !KnownStreams::has(stream)) follow(stream);
-  if (++launches % kLaunchesOfALook == 0 || Pools::any_wait_at_limit()) look(stream, per_thread);
+  if (++this_thread.launches % kLaunchesOfALook == 0 || Pools::any_wait_at_limit())
+    look(stream, per_thread);
+}
+
+/// Asks again for a graph that found no memory for its allocations, after room was made.
+template <typename F>
+[[gnu::noinline, gnu::cold]] CUresult with_room(F Driver::*real, bool per_thread, CUgraphExec graph,
+                                                CUstream stream) noexcept {
+  Call call;
+  Process* const process = Process::get_if_any();
+  const Located here =
+      process != nullptr ? process->contexts().locate(stream, per_thread) : Located{};
+  if (here.arena == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  here.arena->device().own().use_graphs();
+  return obtain(
+      call, process, &here.arena->device(), {.kind = Kind::kGraphs},
+      [&] { return pass(real, graph, stream); }, static_cast<const CUdeviceptr*>(nullptr));
+}
+
+template <typename F>
+CUresult run_graph(F Driver::*real, bool per_thread, CUgraphExec graph, CUstream stream) noexcept {
+  const CUresult code = jump(real, graph, stream);
+  return code != CUDA_ERROR_OUT_OF_MEMORY ? code : with_room(real, per_thread, graph, stream);
 }
 
 }  // namespace
@@ -51,6 +73,21 @@ inline void note(CUstream stream, bool per_thread) noexcept {
 using namespace weir::preload;
 
 extern "C" {
+
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  note(stream, false);
+  return run_graph(&Driver::cuGraphLaunch, false, graph, stream);
+}
+CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
+  note(stream, true);
+  return run_graph(&Driver::cuGraphLaunch_ptsz, true, graph, stream);
+}
+CUresult cuGraphUpload(CUgraphExec graph, CUstream stream) {
+  return run_graph(&Driver::cuGraphUpload, false, graph, stream);
+}
+CUresult cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) {
+  return run_graph(&Driver::cuGraphUpload_ptsz, true, graph, stream);
+}
 
 // Defines both forms of a function that enqueues on `stream`.
 #define PACED(name, parameters, arguments, stream)            \
@@ -80,7 +117,6 @@ PACED(cuLaunchCooperativeKernel,
        CUstream stream, void** parameters),
       (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters),
       stream)
-PACED(cuGraphLaunch, (CUgraphExec graph, CUstream stream), (graph, stream), stream)
 PACED(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream),
       (to, from, bytes, stream), stream)
 PACED(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream),

@@ -105,7 +105,7 @@ CUresult look_up(CUresult code, const char* base, void** function, int version, 
   if (code != CUDA_SUCCESS || base == nullptr || function == nullptr || *function == nullptr) {
     return code;
   }
-  const Entry entry;
+  const Call call;
   (void)Process::get();  // reads the settings, so that a bad one ends the program before its work
   void* const ours = swap_looked_up(base, version, flags, *function);
   if (ours == *function) return code;

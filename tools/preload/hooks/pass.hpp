@@ -1,15 +1,16 @@
 #pragma once
 
-// How a hook passes a call to the driver, and counts what that serves.
+// How a hook passes a call to the driver, and obtains memory that the driver serves.
 
+#include "tools/preload/context/room.hpp"
+#include "tools/preload/driver/call.hpp"
 #include "tools/preload/driver/driver.hpp"
-#include "tools/preload/process/entry.hpp"
 #include "tools/preload/process/process.hpp"
 
 namespace weir::preload {
 
 /// Calls the driver's own function and returns its code: "not initialized" without a driver, "not
-/// supported" if it is too old. Outside any Entry.
+/// supported" if it is too old. Outside any Call.
 template <typename F, typename... Args>
 CUresult jump(F Driver::*function, Args... args) noexcept {
   const Driver* const d = driver();
@@ -17,10 +18,10 @@ CUresult jump(F Driver::*function, Args... args) noexcept {
   return d->*function != nullptr ? (d->*function)(args...) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/// The same in a hook's Entry.
+/// The same in a hook's Call.
 template <typename F, typename... Args>
 CUresult pass(F Driver::*function, Args... args) noexcept {
-  const Entry::InDriver in_driver;
+  const Call::InDriver in_driver;
   return jump(function, args...);
 }
 
@@ -29,29 +30,53 @@ CUresult pass(F Driver::*function, Args... args) noexcept {
 }
 [[nodiscard]] inline std::uint64_t number(std::uint64_t handle) noexcept { return handle; }
 
-/// The device's account, where Weir follows this call.
-struct Counting {
-  Process* process = Process::get();
-  Account* account = process != nullptr ? process->current_account() : nullptr;
+/// Memory that the driver serves.
+struct Wanted {
+  Kind kind = Kind::kDirect;
+  Bytes bytes{};                ///< as asked; zero: not known before
+  CUcontext context = nullptr;  ///< with which it ends; null: none
+  CUmemoryPool pool = nullptr;  ///< the program's
 };
 
-/// Makes room for `bytes` in the budget, lets the driver serve them by `call`, and counts them
-/// under the handle in `made`. If the driver has no room, first gives back what the pools cache.
-template <typename Call, typename Handle>
-CUresult counted(const Counting& here, CUcontext context, Kind kind, Bytes bytes, const Call& call,
-                 const Handle* made) noexcept {
-  if (here.account == nullptr) return call();
-  if (!here.process->make_room(*here.account, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult code = call();
-  if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-    (void)here.process->trim(*here.account, bytes);
-    code = call();
+/// The report of a request that found no memory.
+void report_refusal(Process& process, Device& device, const Wanted& wanted, Refusal refusal,
+                    const Room& room) noexcept;
+
+/// Has `by_driver()` serve what is wanted of a device, makes room where that is refused, and counts
+/// it by what it takes (kinds.hpp), under the handle in `made` if there is one. `device` may be
+/// null: then nothing is done but the call.
+template <typename ByDriver, typename Handle>
+CUresult obtain(Call& call, Process* process, Device* device, const Wanted& wanted,
+                const ByDriver& by_driver, const Handle* made) noexcept {
+  if (device == nullptr) return by_driver();
+  const KindRow& row = row_of(wanted.kind);
+  Account& account = device->account();
+  OwnMemory& own = device->own();
+  std::optional<OwnMemory::Asking> asking;
+  if (wanted.pool != nullptr) asking.emplace(own, wanted.pool, wanted.bytes);
+  CUresult code = CUDA_ERROR_OUT_OF_MEMORY;
+  const auto ask = [&]() -> Refusal {
+    Bytes claimed = row.counts ? wanted.bytes : Bytes{};
+    if (asking) claimed = asking->lacks();
+    if (wanted.kind == Kind::kGraphs) claimed = minus_or_zero(claimed, own.of_graphs());
+    Account::Claim claim(account, 1, claimed);
+    code = claim.count() != 0 ? by_driver() : CUDA_ERROR_OUT_OF_MEMORY;
+    if (claim.count() == 0) return Refusal::kBudget;
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && row.needs_room) return Refusal::kDevice;
+    if (code != CUDA_SUCCESS) return Refusal::kOther;
+    if (row.sizing == Sizing::kAsked) claim.keep(1);
+    if (row.sizing == Sizing::kReserved) (void)own.refresh();
+    if (made != nullptr && (row.sizing == Sizing::kAsked || asking)) {
+      process->count(account, wanted.kind, wanted.bytes, number(*made), wanted.context,
+                     wanted.pool);
+    }
+    return Refusal::kNone;
+  };
+  Room room(*device, call.until(process->settings().max_wait.value));
+  const Refusal refusal = obtain(room, wanted.bytes, ask);
+  if (refusal == Refusal::kBudget || refusal == Refusal::kDevice) {
+    report_refusal(*process, *device, wanted, refusal, room);
   }
-  if (code != CUDA_SUCCESS) {
-    here.account->give_back(bytes);
-    return code;
-  }
-  here.process->count(*here.account, kind, bytes, number(*made), context);
   return code;
 }
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -15,8 +16,8 @@
 #include "allocator/base/calling_thread.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
+#include "tools/preload/driver/call.hpp"
 #include "tools/preload/driver/driver.hpp"
-#include "tools/preload/process/entry.hpp"
 #include "tools/preload/process/process.hpp"
 #include "tools/preload/settings/settings.hpp"
 #include "tools/preload/torch/plug_file.hpp"
@@ -154,9 +155,9 @@ void plug_in(const Torch& torch, bool asked) {
   throw NoPlug(text.front() != '\0' ? text.data() : "the plug gives no reason");
 }
 
-/// Null: pass. Its own function, because the plug's calls to Weir are no part of this Entry.
+/// Null: pass. Its own function, because the plug's calls to Weir are no part of this Call.
 Process* process() noexcept {
-  const Entry entry;
+  const Call call;
   return Process::get();
 }
 
@@ -178,13 +179,14 @@ void try_once(const void* address) noexcept {
 }
 
 constinit pthread_once_t once = PTHREAD_ONCE_INIT;
-constinit thread_local const void* address_here = nullptr;
+constinit std::atomic<const void*> first{nullptr};  ///< the first caller's
 
 }  // namespace
 
 void plug_into_torch(const void* address) noexcept {
-  address_here = address;
-  pthread_once(&once, [] { try_once(address_here); });
+  const void* none = nullptr;
+  (void)first.compare_exchange_strong(none, address);
+  pthread_once(&once, [] { try_once(first.load()); });
 }
 
 }  // namespace weir::preload

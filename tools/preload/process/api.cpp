@@ -4,25 +4,19 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/calling_thread.hpp"
 #include "allocator/base/log.hpp"
 #include "tools/preload/context/captures.hpp"
-#include "tools/preload/driver/scope.hpp"
-#include "tools/preload/process/entry.hpp"
+#include "tools/preload/driver/call.hpp"
 #include "tools/preload/process/process.hpp"
+#include "tools/preload/process/publishing.hpp"
 #include "tools/timeline/begin.hpp"
 
 namespace weir::preload {
 namespace {
-
-/// The calling thread's batches: the open one and those that joined it.
-struct Marks {
-  OpenBatch batch;
-  std::uint64_t joined = 0;
-};
-constinit thread_local Marks marks{};
 
 // A graph runs anywhere at any time. So a captured allocation must not get memory that other work
 // still touches. The graph uses the memory at each launch, even after its free, and nobody reports
@@ -34,71 +28,75 @@ bool may_be_captured(const Process& process, CUstream stream) noexcept {
 
 Arena* arena_of(int device) noexcept {
   Process* const process = Process::get_if_any();
-  return process != nullptr ? process->primary(device) : nullptr;
+  return process != nullptr ? process->contexts().primary(device) : nullptr;
 }
 
 /// The same, but creates the device's primary context if needed and retains it to the end, as
 /// CUDA's runtime does for a first cudaMalloc.
 Arena* open_arena_of(Process& process, int device) noexcept {
-  Arena* const arena = process.primary(device);
+  Arena* const arena = process.contexts().primary(device);
   if (arena != nullptr) return arena;
   // Fails if there is no such device.
-  if (process.primary_contexts().is_active(device) != std::optional(false)) return nullptr;
+  if (process.contexts().primaries().is_active(device) != std::optional(false)) return nullptr;
   CUcontext context = nullptr;
   // By the hook, which counts what the context takes, as a separate call.
   {
-    const Entry::InDriver outside;
+    const Call::InDriver outside;
     if (cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
   }
-  return process.primary(device);
+  return process.contexts().primary(device);
+}
+
+/// A forked child does not own its parent's batches.
+void forget_batch() noexcept {
+  this_thread.batch = nullptr;
+  this_thread.joined = 0;
 }
 
 /// The arena of the calling thread's device. As in CUDA's runtime, a thread without a context is on
 /// device 0.
 Arena* current_arena(Process& process) noexcept {
-  Arena* const arena = process.current();
-  if (arena != nullptr || process.current_context() != nullptr) return arena;
-  return process.primary(0);
+  Arena* const arena = process.contexts().current();
+  if (arena != nullptr || process.contexts().current_context() != nullptr) return arena;
+  return process.contexts().primary(0);
 }
 
 }  // namespace
 
 bool begin_batch(std::string_view kind) noexcept {
-  const Entry entry;
-  if (entry.nested()) return false;
-  if (Process::get_if_any() == nullptr) marks = {};  // a child does not own its parent's batches
-  if (marks.batch.arena != nullptr) {
-    ++marks.joined;
+  Call call;
+  if (call.nested()) return false;
+  if (Process::get_if_any() == nullptr) forget_batch();
+  if (this_thread.batch != nullptr) {
+    ++this_thread.joined;
     return true;
   }
   Process* const process = Process::get();
   Arena* const arena = process != nullptr ? current_arena(*process) : nullptr;
   if (arena == nullptr) return false;
-  const auto batch = arena->begin_batch(kind);
-  if (batch) marks.batch = *batch;
-  return batch.has_value();
+  if (!arena->begin_batch(call, kind)) return false;
+  this_thread.batch = arena;
+  return true;
 }
 
 void end_batch() noexcept {
-  const Entry entry;
-  if (entry.nested()) return;
-  if (Process::get_if_any() == nullptr) marks = {};
-  if (marks.joined != 0) {
-    --marks.joined;
+  Call call;
+  if (call.nested()) return;
+  if (Process::get_if_any() == nullptr) forget_batch();
+  if (this_thread.joined != 0) {
+    --this_thread.joined;
     return;
   }
-  if (marks.batch.arena == nullptr) return;
-  const OpenBatch batch = marks.batch;
-  marks.batch = {};
-  batch.arena->end_batch(batch);
+  Arena* const arena = std::exchange(this_thread.batch, nullptr);
+  if (arena != nullptr) arena->end_batch(call);
 }
 
 bool memory_info(int device, MemoryInfo& info) noexcept {
-  const Entry entry;
+  const Call call;
   Arena* const arena = arena_of(device);
   if (arena == nullptr) return false;
   return attempt(LogLevel::kDebug, "no memory info", false, [&]() -> bool {
-    if (!arena->fences().capturing()) arena->pool().poll();
+    arena->pool().poll();
     const Statistics now = arena->pool().statistics();
     const Pools::RecentPeaks peaks = arena->pool().recent_peaks();
     info = {.total = arena->account().total(),
@@ -115,15 +113,15 @@ bool memory_info(int device, MemoryInfo& info) noexcept {
 }
 
 Bytes trim(int device) noexcept {
-  const Entry entry;
+  const Call call;
   Process* const process = Process::get_if_any();
   if (process == nullptr) return {};
   return attempt<Bytes>(LogLevel::kDebug, "nothing was trimmed", {}, [&]() -> Bytes {
     Bytes sum;
-    const GiveBackGate::Turn turn(process->give_back_gate(), process->settings().max_wait.value);
+    const ContextGate::Turn turn(process->gate(), process->settings().max_wait.value);
     if (!turn.granted()) return {};
-    for (Arena* const arena : process->arenas()) {
-      const bool its = device < 0 || arena->account().device() == device;
+    for (Arena* const arena : process->contexts().all()) {
+      const bool its = device < 0 || arena->device().number() == device;
       if (its && !arena->fences().capturing()) sum += arena->pool().trim();
     }
     return sum;
@@ -131,35 +129,32 @@ Bytes trim(int device) noexcept {
 }
 
 bool set_budget(int device, Bytes budget) noexcept {
-  const Entry entry;
+  const Call call;
   Process* const process = Process::get_if_any();
   if (process == nullptr) return false;
   return attempt(LogLevel::kError, "a budget was not set", false, [&]() -> bool {
-    std::vector<Account*> accounts = process->accounts_in_use();
-    if (device >= 0) accounts = {process->account_without_attaching(device)};
-    const auto may_have = [budget](const Account* account) {
-      return account != nullptr && timeline::is_in_range(budget, account->total());
+    std::vector<Device*> devices = process->devices().in_use();
+    if (device >= 0) devices = {process->devices().without_attaching(device)};
+    const auto may_have = [budget](const Device* each) {
+      return each != nullptr && timeline::is_in_range(budget, each->account().total());
     };
-    if (accounts.empty() || !std::ranges::all_of(accounts, may_have)) return false;
-    for (Account* const account : accounts) {
-      (void)process->set_budget(*account, budget, "weir_set_budget");
-    }
+    if (devices.empty() || !std::ranges::all_of(devices, may_have)) return false;
+    for (Device* const each : devices) (void)each->set_budget(budget, "weir_set_budget");
     return true;
   });
 }
 
 bool set_fraction(int device, double fraction) noexcept {
-  const Entry entry;
+  const Call call;
   Process* const process = Process::get_if_any();
   if (process == nullptr) return false;
-  Account* const account = process->account_without_attaching(device);
-  return account != nullptr &&
-         process->set_fraction(*account, fraction, "weir_set_fraction").code ==
-             timeline::BudgetCode::kTaken;
+  Device* const its = process->devices().without_attaching(device);
+  return its != nullptr &&
+         its->set_fraction(fraction, "weir_set_fraction").code == timeline::BudgetCode::kTaken;
 }
 
 bool reset_peaks(int device) noexcept {
-  const Entry entry;
+  const Call call;
   Arena* const arena = arena_of(device);
   if (arena == nullptr) return false;
   return attempt(LogLevel::kDebug, "peaks were not reset", false, [&]() -> bool {
@@ -169,12 +164,12 @@ bool reset_peaks(int device) noexcept {
 }
 
 std::vector<MemoryBlock> memory_blocks(int device) noexcept {
-  const Entry entry;
+  const Call call;
   Arena* const arena = arena_of(device);
   if (arena == nullptr) return {};
   return attempt<std::vector<MemoryBlock>>(
       LogLevel::kDebug, "no blocks are listed", {}, [&]() -> std::vector<MemoryBlock> {
-        if (!arena->fences().capturing()) arena->pool().poll();
+        arena->pool().poll();
         const std::vector<PoolBlock> found = arena->pool().blocks();
         std::vector<MemoryBlock> blocks;
         blocks.reserve(found.size());
@@ -196,7 +191,7 @@ std::vector<MemoryBlock> memory_blocks(int device) noexcept {
 }
 
 std::string settings_text() noexcept {
-  const Entry entry;
+  const Call call;
   const Process* const process = Process::get_if_any();
   if (process == nullptr) return {};
   try {
@@ -242,7 +237,7 @@ void stop_timeline() noexcept {
 }
 
 void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
-  const Entry entry;
+  Call call;
   Process* const process = Process::get();
   if (process == nullptr || bytes == 0) return nullptr;
   Arena* const arena = open_arena_of(*process, device);
@@ -253,7 +248,7 @@ void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
     const bool captured =
         CapturesUnderWay::any() && fences.capturing() && may_be_captured(*process, stream);
     CUdeviceptr pointer = 0;
-    const CUresult code = process->allocate(*arena, pointer, bytes,
+    const CUresult code = process->allocate(call, *arena, pointer, bytes,
                                             captured ? fences.sync() : fences.find(stream, false));
     if (code != CUDA_SUCCESS) return nullptr;
     if (captured) arena->keep(pointer);
@@ -262,7 +257,7 @@ void* allocate_on(int device, std::size_t bytes, CUstream stream) noexcept {
 }
 
 void free_on(int device, void* pointer, CUstream stream) noexcept {
-  const Entry entry;
+  const Call call;
   Arena* const arena = arena_of(device);
   if (arena == nullptr || pointer == nullptr) return;
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
@@ -272,18 +267,18 @@ void free_on(int device, void* pointer, CUstream stream) noexcept {
     const auto freed = arena->free(address, arena->fences().find(stream, false));
     if (process == nullptr) return;
     // May be host memory, whose use on other streams is unknown.
-    if (!freed) (void)process->free(address, {.arena = arena, .stream = {}});
-    process->keep_budget(arena->account());
+    if (!freed) (void)process->ownership().free(address, {.arena = arena, .stream = {}});
+    arena->device().keep_budget();
   });
 }
 
 void record_use_on(int device, void* pointer, CUstream stream) noexcept {
-  const Entry entry;
+  const Call call;
   Process* const process = Process::get_if_any();
   if (process == nullptr || pointer == nullptr) return;
   attempt(LogLevel::kError, "a use is not recorded", [&] {
-    for (Arena* const arena : process->arenas()) {
-      if (device >= 0 && arena->account().device() != device) continue;
+    for (Arena* const arena : process->contexts().all()) {
+      if (device >= 0 && arena->device().number() != device) continue;
       if (!arena->pool().find(pointer)) continue;
       arena->pool().record_use(pointer, arena->fences().find(stream, false));
       return;

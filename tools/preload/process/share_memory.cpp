@@ -7,9 +7,8 @@
 
 #include "allocator/base/log.hpp"
 #include "tools/preload/context/pages.hpp"
-#include "tools/preload/driver/scope.hpp"
+#include "tools/preload/driver/call.hpp"
 #include "tools/preload/process/api.hpp"
-#include "tools/preload/process/entry.hpp"
 #include "tools/preload/process/process.hpp"
 
 namespace weir::preload {
@@ -52,11 +51,11 @@ std::optional<SharedMemory> share_segment(const Driver& driver, CUcontext contex
 void allow_sharing() noexcept { ContextPages::share_new_ones(); }
 
 std::optional<SharedMemory> share(void* pointer) noexcept {
-  const Entry entry;
+  const Call call;
   Process* const process = Process::get_if_any();
   if (process == nullptr || pointer == nullptr) return std::nullopt;
   try {
-    for (Arena* const arena : process->arenas()) {
+    for (Arena* const arena : process->contexts().all()) {
       const auto block = arena->pool().find(pointer);
       if (!block) continue;
       DriverUpstream& upstream = arena->upstream();

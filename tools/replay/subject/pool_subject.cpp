@@ -99,9 +99,9 @@ Point ReplayProgress::record(StreamId stream) {
 
 std::uint64_t ReplayProgress::passed(StreamId /*stream*/) { return passed_now(); }
 
-bool ReplayProgress::wait(Point point, std::stop_token stop) {
+bool ReplayProgress::wait(Point point, const WaitLimit& limit) {
   if (point.sequence <= passed_now()) return true;
-  if (stop.stop_requested()) return false;
+  if (limit.over()) return false;
   waits_.fetch_add(1, std::memory_order_relaxed);
   std::uint64_t before = waited_for_.load();
   while (before < point.sequence && !waited_for_.compare_exchange_weak(before, point.sequence)) {

@@ -29,7 +29,7 @@ class ReplayProgress final : public Progress {
 
   [[nodiscard]] Point record(StreamId stream) override;
   [[nodiscard]] std::uint64_t passed(StreamId stream) override;
-  [[nodiscard]] bool wait(Point point, std::stop_token stop) override;
+  [[nodiscard]] bool wait(Point point, const WaitLimit& limit) override;
   void make_wait(StreamId waiter, Point point) override;
 
  private:

@@ -7,12 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <thread>
-#include <utility>
 
 #include "tests/support/print.hpp"
+#include "tools/preload/context/passed.hpp"
 
 namespace weir::preload::testing {
 namespace {
@@ -84,76 +83,25 @@ TEST(AccountTest, NothingIsTakenOfABudgetThatWasLoweredMeanwhile) {
   EXPECT_EQ(beyond, 0U);
 }
 
-class PoolsThatKeep final : public Neighbours {
- public:
-  explicit PoolsThatKeep(Bytes kept) : kept_(kept) {}
-  Bytes reclaim(const Account& /*account*/, Bytes /*need*/, bool /*if_enough*/) noexcept override {
-    ++asked_;
-    if (meanwhile_) std::exchange(meanwhile_, nullptr)();
-    return gives_nothing_ ? Bytes{} : kept_;
-  }
-  [[nodiscard]] std::optional<Release> oldest_release(
-      const Account& /*account*/) const noexcept override {
-    return {};
-  }
-  [[nodiscard]] Bytes not_in_use(const Account& /*account*/) const noexcept override {
-    return kept_;
-  }
-  [[nodiscard]] std::chrono::nanoseconds patience() const noexcept override { return patience_; }
-  [[nodiscard]] int asked() const { return asked_; }
-  /// Done by another thread when the pools are next asked to release; from then on they release
-  /// nothing.
-  void give_nothing(std::function<void()> meanwhile, std::chrono::nanoseconds patience = {}) {
-    gives_nothing_ = true;
-    meanwhile_ = std::move(meanwhile);
-    patience_ = patience;
-  }
-
- private:
-  const Bytes kept_;
-  bool gives_nothing_ = false;
-  std::function<void()> meanwhile_;
-  std::chrono::nanoseconds patience_{};
-  int asked_ = 0;
-};
-
 TEST(AccountTest, HopelessIsWhatDoesNotFitBesideWhatIsHandedOut) {
-  PoolsThatKeep pools(mib(24));
-  Account account(0, gib(1), mib(64), &pools);
-  ASSERT_TRUE(account.take(mib(40)));  // 16 of them handed out
-  EXPECT_FALSE(account.is_hopeless(mib(48)));
-  EXPECT_TRUE(account.is_hopeless(mib(48) + Bytes{1}));
-  EXPECT_TRUE(account.is_hopeless({UINT64_MAX}));
-  account.charge(mib(48));  // more than the budget
-  EXPECT_TRUE(account.is_hopeless(Bytes{1}));
-}
-
-TEST(AccountTest, NothingIsGivenBackForWhatIsHopeless) {
-  PoolsThatKeep pools(mib(24));
-  Account account(0, gib(1), mib(64), &pools);
+  Account account(0, gib(1), mib(64));
   ASSERT_TRUE(account.take(mib(40)));
-  EXPECT_FALSE(account.reclaim(mib(49), account.moves_ended()));
-  EXPECT_EQ(pools.asked(), 0);
-  EXPECT_TRUE(account.reclaim(mib(48), account.moves_ended()));
-  EXPECT_EQ(pools.asked(), 1);
+  constexpr Bytes kKept = mib(24);  // 16 are handed out
+  EXPECT_FALSE(account.is_hopeless(mib(48), kKept));
+  EXPECT_TRUE(account.is_hopeless(mib(48) + Bytes{1}, kKept));
+  EXPECT_TRUE(account.is_hopeless({UINT64_MAX}, kKept));
+  account.charge(mib(48));  // more than the budget
+  EXPECT_TRUE(account.is_hopeless(Bytes{1}, kKept));
 }
 
-constexpr std::chrono::hours kLong{1};
-constexpr std::chrono::milliseconds kShort{20};
-
-TEST(AccountTest, AClaimGetsRoomThatAnotherThreadMadeWhileThePoolsWereAsked) {
-  PoolsThatKeep pools(mib(8));
-  Account account(0, gib(1), mib(64), &pools);
-  ASSERT_TRUE(account.take(mib(64)));
-  pools.give_nothing([&] { account.give_back(mib(8)); });
-  Account::Claim claim(account, 1, mib(1));
-  EXPECT_EQ(claim.count(), 1U);
-  EXPECT_EQ(account.used(), mib(57));
+TEST(AccountTest, AnOpenClaimIsNoReasonToBeHopeless) {
+  Account account(0, gib(1), mib(64));
+  const Account::Claim other(account, 1, mib(60));
+  EXPECT_FALSE(account.is_hopeless(mib(8), {}));
 }
 
 TEST(AccountTest, AClaimGetsAsManyPiecesAsFit) {
-  PoolsThatKeep pools({});
-  Account account(0, gib(1), mib(64), &pools);
+  Account account(0, gib(1), mib(64));
   ASSERT_TRUE(account.take(mib(59)));
   {
     Account::Claim claim(account, 4, mib(2));
@@ -165,61 +113,36 @@ TEST(AccountTest, AClaimGetsAsManyPiecesAsFit) {
   EXPECT_EQ(Account::Claim(account, 0, mib(2)).count(), 0U);
 }
 
-TEST(AccountTest, AClaimWaitsForTheOutcomeOfAnother) {
-  PoolsThatKeep pools({});
-  Account account(0, gib(1), mib(64), &pools);
+constexpr auto kForEver = std::chrono::steady_clock::time_point::max();
+
+std::chrono::steady_clock::time_point soon() {
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+}
+
+TEST(AccountTest, WhoeverLacksBudgetWaitsForTheOutcomeOfAnothersClaim) {
+  Account account(0, gib(1), mib(64));
   std::optional<Account::Claim> other(std::in_place, account, 1, mib(60));
-  EXPECT_FALSE(account.is_hopeless(mib(8)));
-  std::thread refused;
-  pools.give_nothing([&] { refused = std::thread([&] { other.reset(); }); }, kLong);
-  const Account::Claim claim(account, 1, mib(8));
-  EXPECT_EQ(claim.count(), 1U);
-  ASSERT_TRUE(refused.joinable());
-  refused.join();
-  EXPECT_EQ(account.used(), mib(8));
+  const auto before = account.returned();
+  EXPECT_FALSE(account.await_returned(Refusal::kBudget, before, soon()));
+  EXPECT_FALSE(account.await_returned(Refusal::kDevice, before, kForEver)) << "it has no memory";
+  std::thread withdrawing([&] { other.reset(); });
+  EXPECT_TRUE(account.await_returned(Refusal::kBudget, before, kForEver));
+  withdrawing.join();
+  EXPECT_EQ(account.used(), Bytes{});
 }
 
-TEST(AccountTest, AClaimFailsOnceTheRoomIsAnothers) {
-  PoolsThatKeep pools({});
-  Account account(0, gib(1), mib(64), &pools);
-  std::optional<Account::Claim> other(std::in_place, account, 1, mib(60));
-  std::thread served;
-  const auto serve = [&] {
-    other->keep(1);
-    other.reset();
-  };
-  pools.give_nothing([&] { served = std::thread(serve); }, kLong);
-  EXPECT_EQ(Account::Claim(account, 1, mib(8)).count(), 0U);
-  ASSERT_TRUE(served.joinable());
-  served.join();
-  EXPECT_EQ(account.used(), mib(60));
-}
-
-TEST(AccountTest, AClaimWaitsForMemoryOnItsWayBackAndOnlyAsLongAsItMay) {
-  PoolsThatKeep pools(mib(60));
-  Account account(0, gib(1), mib(64), &pools);
-  ASSERT_TRUE(account.take(mib(60)));
-  std::optional<Account::Return> other(std::in_place, account);
-  pools.give_nothing({}, kShort);
-  EXPECT_EQ(Account::Claim(account, 1, mib(8)).count(), 0U);
-  std::thread returned;
-  const auto give_back = [&] {
-    account.give_back(mib(60));
-    other.reset();
-  };
-  pools.give_nothing([&] { returned = std::thread(give_back); }, kLong);
-  EXPECT_EQ(Account::Claim(account, 1, mib(8)).count(), 1U);
-  ASSERT_TRUE(returned.joinable());
-  returned.join();
-}
-
-TEST(AccountTest, AFullDeviceIsAskedAgainOnceAnotherThreadHasGivenBack) {
-  PoolsThatKeep pools(mib(8));
-  Account account(0, gib(1), mib(64), &pools);
-  const std::uint64_t ended = account.moves_ended();
-  pools.give_nothing([&] { const Account::Return other(account); });
-  EXPECT_TRUE(account.reclaim(mib(1), ended));
-  EXPECT_FALSE(account.reclaim(mib(1), account.moves_ended()));
+TEST(AccountTest, WhoeverLacksMemoryWaitsForWhatIsOnItsWayBack) {
+  for (const Refusal refusal : {Refusal::kBudget, Refusal::kDevice}) {
+    Account account(0, gib(1), mib(64));
+    std::optional<Account::Releasing> other(std::in_place, account);
+    const auto before = account.returned();
+    EXPECT_FALSE(account.await_returned(refusal, before, soon()));
+    std::thread releasing([&] { other.reset(); });
+    EXPECT_TRUE(account.await_returned(refusal, before, kForEver));
+    releasing.join();
+    EXPECT_TRUE(account.await_returned(refusal, before, soon())) << "it was not waited for";
+    EXPECT_FALSE(account.await_returned(refusal, account.returned(), kForEver)) << "none is open";
+  }
 }
 
 TEST(PassedTableTest, HandlesOfTwoKindsThatAreOneNumberAreTwoThings) {
@@ -233,6 +156,21 @@ TEST(PassedTableTest, HandlesOfTwoKindsThatAreOneNumberAreTwoThings) {
   EXPECT_EQ(array->bytes, mib(1));
   EXPECT_EQ(module->bytes, mib(2));
   EXPECT_FALSE(table.take(Kind::kArrays, 7));
+}
+
+TEST(PassedTableTest, WhatIsLeftOfADestroyedPoolIsCountedByItself) {
+  Account account(0, gib(1), mib(64));
+  int pool = 0;
+  const auto its = reinterpret_cast<CUmemoryPool>(&pool);
+  PassedTable table;
+  table.add(1, {.account = &account, .kind = Kind::kPools, .bytes = mib(4), .pool = its});
+  table.add(2, {.account = &account, .kind = Kind::kPools, .bytes = mib(3), .pool = its});
+  table.settle(2, table.take(Kind::kPools, 2), true);
+  EXPECT_EQ(account.used(), Bytes{}) << "the pool is counted as a whole";
+  table.orphan(its);
+  EXPECT_EQ(account.used(), mib(4));
+  table.settle(1, table.take(Kind::kPools, 1), true);
+  EXPECT_EQ(account.used(), Bytes{});
 }
 
 TEST(PassedTableTest, AContextThatIsGoneLeavesNothingInTheAccounting) {

@@ -127,39 +127,39 @@ TEST_F(Batches, BarrierWaitsForTheDeviceAtTheEnd) {
 TEST_F(Batches, WhatOtherThreadsAllocateIsTheOnlyOpenBatchs) {
   ASSERT_NO_FATAL_FAILURE(start());
   Arena& here = arena();
-  const auto batch = here.begin_batch("step");
+  const auto batch = begin_batch_in(here, "step");
   ASSERT_TRUE(batch);
   CUdeviceptr block = 0;
   on_another_thread([&] { block = allocate(kMib, make_stream()); });
-  EXPECT_EQ(batch->ticket.ticket->net, mib(1));
-  EXPECT_EQ(batch->ticket.ticket->peak, mib(1));
+  EXPECT_EQ(batch->ticket->net, mib(1));
+  EXPECT_EQ(batch->ticket->peak, mib(1));
   free(block);
-  EXPECT_EQ(batch->ticket.ticket->awaiting, mib(1));
-  here.end_batch(*batch);
+  EXPECT_EQ(batch->ticket->awaiting, mib(1));
+  end_batch_in(here);
 }
 
 TEST_F(Batches, WithTwoOpenOnlyTheOwnThreadsAllocationsAreABatchs) {
   // The first of an unknown kind is promised all: the second is admitted after the longest wait.
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "50ms"}}));
   Arena& here = arena();
-  const auto batch = here.begin_batch("step");
+  const auto batch = begin_batch_in(here, "step");
   ASSERT_TRUE(batch);
   CUdeviceptr theirs = 0;
   on_another_thread([&] {
-    const auto other = here.begin_batch("other");
+    const auto other = begin_batch_in(here, "other");
     ASSERT_TRUE(other);
     theirs = allocate(2 * kMib);
-    EXPECT_EQ(other->ticket.ticket->net, mib(2));
+    EXPECT_EQ(other->ticket->net, mib(2));
     on_another_thread([&] { (void)allocate(4 * kMib); });
-    EXPECT_EQ(other->ticket.ticket->net, mib(2));
-    here.end_batch(*other);
+    EXPECT_EQ(other->ticket->net, mib(2));
+    end_batch_in(here);
   });
-  EXPECT_EQ(batch->ticket.ticket->net, Bytes{});
+  EXPECT_EQ(batch->ticket->net, Bytes{});
   const CUdeviceptr own = allocate(kMib);
-  EXPECT_EQ(batch->ticket.ticket->net, mib(1));
+  EXPECT_EQ(batch->ticket->net, mib(1));
   free(own);
   free(theirs);
-  here.end_batch(*batch);
+  end_batch_in(here);
 }
 
 TEST_F(Batches, NoneIsBegunInACapture) {
@@ -173,15 +173,15 @@ TEST_F(Batches, NoneIsBegunInACapture) {
 TEST_F(Batches, WhatIsSharedIsNoLongerTheBatchs) {
   ASSERT_NO_FATAL_FAILURE(start());
   Arena& here = arena();
-  const auto batch = here.begin_batch("step");
+  const auto batch = begin_batch_in(here, "step");
   ASSERT_TRUE(batch);
   const CUdeviceptr block = allocate(4 * kMib);
-  EXPECT_EQ(batch->ticket.ticket->net, mib(4));
+  EXPECT_EQ(batch->ticket->net, mib(4));
   CUipcMemHandle handle;
   ASSERT_EQ(cuIpcGetMemHandle(&handle, block), CUDA_SUCCESS);
-  EXPECT_EQ(batch->ticket.ticket->net, Bytes{});
+  EXPECT_EQ(batch->ticket->net, Bytes{});
   free(block);
-  here.end_batch(*batch);
+  end_batch_in(here);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ TEST_F(BeginningOfCapture, DuringAnotherAsksForNothing) {
   const CUstream first = make_stream();
   each_way([&](const auto& begin) {
     const CUdeviceptr block = allocate(kBytes);
-    begin_capture(first, CU_STREAM_CAPTURE_MODE_RELAXED);
+    begin_capture(first);
     free(block);
     weir_standin_clear_counters();
     ASSERT_NO_FATAL_FAILURE(begin());

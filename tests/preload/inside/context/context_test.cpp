@@ -13,15 +13,15 @@ namespace {
 /// So large that the stand-in does not reuse the address at once.
 constexpr std::size_t kLarge = 32 * kMib;
 
-class Contexts : public Inside {
+class ContextsInside : public Inside {
  protected:
-  static Bytes used(int device) { return Process::get()->account(device)->used(); }
+  static Bytes used(int device) { return Process::get()->devices().get(device)->account().used(); }
   static void release(int device = 0) {
     EXPECT_EQ(cuDevicePrimaryCtxRelease(device), CUDA_SUCCESS);
   }
 };
 
-TEST_F(Contexts, AResetForgetsTheBlocks) {
+TEST_F(ContextsInside, AResetForgetsTheBlocks) {
   expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
   expect_refused("cuMemFreeAsync", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
@@ -41,7 +41,7 @@ TEST_F(Contexts, AResetForgetsTheBlocks) {
   free(fresh);
 }
 
-TEST_F(Contexts, ThePoolOfOneThatIsGoneGivesNothingBackToTheDriver) {
+TEST_F(ContextsInside, ThePoolOfOneThatIsGoneGivesNothingBackToTheDriver) {
   const weir::testing::LogCapture log;
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   free(allocate(kMib));
@@ -55,7 +55,7 @@ TEST_F(Contexts, ThePoolOfOneThatIsGoneGivesNothingBackToTheDriver) {
   EXPECT_EQ(used(0), Bytes{});
 }
 
-TEST_F(Contexts, TheLastReleaseIsAReset) {
+TEST_F(ContextsInside, TheLastReleaseIsAReset) {
   expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   ASSERT_NO_FATAL_FAILURE(use_device(0));  // a second time
@@ -69,7 +69,7 @@ TEST_F(Contexts, TheLastReleaseIsAReset) {
   EXPECT_EQ(cuMemFree(block), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(Contexts, TheLastOfTwoReleasesAtOnceIsAReset) {
+TEST_F(ContextsInside, TheLastOfTwoReleasesAtOnceIsAReset) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   release();
   for (int nth = 1; nth <= 3; ++nth) {
@@ -84,7 +84,7 @@ TEST_F(Contexts, TheLastOfTwoReleasesAtOnceIsAReset) {
   }
 }
 
-TEST_F(Contexts, ARetainDuringTheLastReleaseHasAContextThatIsKnown) {
+TEST_F(ContextsInside, ARetainDuringTheLastReleaseHasAContextThatIsKnown) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   release();
   for (int nth = 1; nth <= 2; ++nth) {
@@ -100,7 +100,7 @@ TEST_F(Contexts, ARetainDuringTheLastReleaseHasAContextThatIsKnown) {
   }
 }
 
-TEST_F(Contexts, TheLastReleaseIsAResetWhileAnotherThreadLooksAtTheDevice) {
+TEST_F(ContextsInside, TheLastReleaseIsAResetWhileAnotherThreadLooksAtTheDevice) {
   weir::testing::expect_any_refused();  // who looks may come too late
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   (void)allocate(kLarge);
@@ -112,7 +112,7 @@ TEST_F(Contexts, TheLastReleaseIsAResetWhileAnotherThreadLooksAtTheDevice) {
   EXPECT_EQ(used(0), Bytes{});
 }
 
-TEST_F(Contexts, ADeviceWaitsForNoReleaseOfAnother) {
+TEST_F(ContextsInside, ADeviceWaitsForNoReleaseOfAnother) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
   keep_busy(make_stream(), allocate(kMib));
   weir_standin_clear_counters();
@@ -128,7 +128,7 @@ TEST_F(Contexts, ADeviceWaitsForNoReleaseOfAnother) {
   EXPECT_EQ(used(0), Bytes{});
 }
 
-TEST_F(Contexts, ASignalHandlerMayRetainOneThatIsReleased) {
+TEST_F(ContextsInside, ASignalHandlerMayRetainOneThatIsReleased) {
   ASSERT_NO_FATAL_FAILURE(start());
   (void)allocate(kMib);
   weir_standin_set_interrupt(
@@ -145,7 +145,7 @@ TEST_F(Contexts, ASignalHandlerMayRetainOneThatIsReleased) {
   EXPECT_EQ(used(0), Bytes{});
 }
 
-TEST_F(Contexts, AResetWhileAStreamIsCapturedLeavesNothingBehind) {
+TEST_F(ContextsInside, AResetWhileAStreamIsCapturedLeavesNothingBehind) {
   ASSERT_NO_FATAL_FAILURE(start());
   const CUstream stream = make_stream();
   begin_capture(stream);
@@ -157,7 +157,7 @@ TEST_F(Contexts, AResetWhileAStreamIsCapturedLeavesNothingBehind) {
   EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
-TEST_F(Contexts, AContextOfItsOwnEndsWithItsBlocksAlone) {
+TEST_F(ContextsInside, AContextOfItsOwnEndsWithItsBlocksAlone) {
   expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "128MiB"}}));
   const CUdeviceptr kept = allocate(kLarge);
@@ -171,7 +171,7 @@ TEST_F(Contexts, AContextOfItsOwnEndsWithItsBlocksAlone) {
   free(kept);
 }
 
-TEST_F(Contexts, ContextsOfOneDeviceShareItsBudget) {
+TEST_F(ContextsInside, ContextsOfOneDeviceShareItsBudget) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "20ms"}}));
   (void)allocate(48 * kMib);
   (void)make_context();
@@ -180,7 +180,7 @@ TEST_F(Contexts, ContextsOfOneDeviceShareItsBudget) {
   free(allocate(16 * kMib));
 }
 
-TEST_F(Contexts, WhatCannotFitIsRefusedAtOnceWhileOneEnds) {
+TEST_F(ContextsInside, WhatCannotFitIsRefusedAtOnceWhileOneEnds) {
   // With a wait longer than the test.
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   (void)allocate(8 * kMib);
@@ -197,7 +197,7 @@ TEST_F(Contexts, WhatCannotFitIsRefusedAtOnceWhileOneEnds) {
   other.join();
 }
 
-TEST_F(Contexts, WhatAnotherThreadGivesBackNowMakesRoom) {
+TEST_F(ContextsInside, WhatAnotherThreadGivesBackNowMakesRoom) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   free(allocate(60 * kMib));
   settle();
@@ -210,7 +210,7 @@ TEST_F(Contexts, WhatAnotherThreadGivesBackNowMakesRoom) {
   other.end();
 }
 
-TEST_F(Contexts, EachDeviceHasABudget) {
+TEST_F(ContextsInside, EachDeviceHasABudget) {
   ASSERT_NO_FATAL_FAILURE(
       start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_DEVICES", "2"}, {"WEIR_MAX_WAIT", "20ms"}}));
   (void)allocate(64 * kMib);
@@ -223,7 +223,7 @@ TEST_F(Contexts, EachDeviceHasABudget) {
   free(other);
 }
 
-TEST_F(Contexts, MemoryIsFreedWhileAnotherDevicesContextIsCurrent) {
+TEST_F(ContextsInside, MemoryIsFreedWhileAnotherDevicesContextIsCurrent) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
   const CUcontext first = current();
   const CUstream stream = make_stream();
@@ -242,7 +242,7 @@ TEST_F(Contexts, MemoryIsFreedWhileAnotherDevicesContextIsCurrent) {
   EXPECT_EQ(statistics().awaiting.current, Bytes{});
 }
 
-TEST_F(Contexts, AFreeOnAnotherDevicesStreamAwaitsThatStream) {
+TEST_F(ContextsInside, AFreeOnAnotherDevicesStreamAwaitsThatStream) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
   const CUcontext first = current();
   const CUstream home = make_stream();
@@ -266,7 +266,7 @@ TEST_F(Contexts, AFreeOnAnotherDevicesStreamAwaitsThatStream) {
 
 // As PyTorch's pluggable allocator does for the first tensor: its runtime has not created a context
 // yet, and cudaMalloc, which it would call without Weir, would create one.
-TEST_F(Contexts, MemoryForAFrameworkMakesTheDevicesContextWhereThereIsNone) {
+TEST_F(ContextsInside, MemoryForAFrameworkMakesTheDevicesContextWhereThereIsNone) {
   expect_refused("cuDevicePrimaryCtxGetState", CUDA_ERROR_INVALID_DEVICE);
   ASSERT_NO_FATAL_FAILURE(
       start({{"WEIR_STANDIN_DEVICES", "2"}, {"WEIR_STANDIN_CONTEXT_MEMORY", "8M"}}));
@@ -294,7 +294,7 @@ TEST_F(Contexts, MemoryForAFrameworkMakesTheDevicesContextWhereThereIsNone) {
   EXPECT_EQ(allocate_on(7, kMib, nullptr), nullptr) << "there is no such device";
 }
 
-TEST_F(Contexts, WithoutAContextTheDriverAnswers) {
+TEST_F(ContextsInside, WithoutAContextTheDriverAnswers) {
   expect_refused("cuMemAlloc", CUDA_ERROR_INVALID_CONTEXT);
   expect_refused("cuMemAllocAsync", CUDA_ERROR_INVALID_CONTEXT);
   expect_refused("cuStreamGetCtx", CUDA_ERROR_INVALID_CONTEXT);

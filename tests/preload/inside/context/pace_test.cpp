@@ -130,9 +130,9 @@ TEST_F(Pacing, WithoutThrottlingNoLaunchLooks) {
 
 TEST_F(Pacing, OnceABatchIsMarkedNoLaunchLooks) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
-  const auto batch = arena().begin_batch("step");
+  const auto batch = begin_batch_in(arena(), "step");
   ASSERT_TRUE(batch.has_value());
-  arena().end_batch(*batch);
+  end_batch_in(arena());
   (void)queue_the_budget();
   EXPECT_FALSE(Pools::any_wait_at_limit());
 }

@@ -29,7 +29,7 @@ Arena& begin_program(Bytes capacity) {
   check(cuInit(0));
   check(cuDevicePrimaryCtxRetain(&context, 0));
   check(cuCtxSetCurrent(context));
-  return *Process::get()->current();
+  return *Process::get()->contexts().current();
 }
 
 class SwapInPages final : public PagedUpstream {

@@ -341,7 +341,8 @@ TEST_F(PagedSwapIn, LosesEverythingWithItsContextAndGoesOnInAnother) {
   EXPECT_EQ(cuMemsetD8(fresh, 1, 64 * kMib), CUDA_SUCCESS);
   if (fresh != lost) {  // otherwise the address is the new block's
     // The driver is not asked about an address in served memory.
-    if (!Process::get()->serves(lost)) expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
+    if (!Process::get()->ownership().serves(lost))
+      expect_refused("cuMemFree", CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(cuMemFree(lost), CUDA_ERROR_INVALID_VALUE);
   }
   EXPECT_EQ(used(), mib(64));

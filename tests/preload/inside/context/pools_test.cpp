@@ -99,8 +99,7 @@ TEST_F(PoolsInside, SegmentsOfStreamOrderFollowABudgetThatBeganBelowAPage) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "1MiB"}}));
   (void)allocate(500 << 10, nullptr);
   (void)allocate(400 << 10);
-  Process& process = *Process::get();
-  ASSERT_EQ(process.set_budget(*process.account(0), mib(64), "the test").after, mib(64));
+  ASSERT_EQ(arena().device().set_budget(mib(64), "the test").after, mib(64));
   (void)allocate(1000 << 10, nullptr);
   EXPECT_LT(arena().pool().in_order().reserved.current, mib(5));
   (void)allocate(50 * kMib);

@@ -82,7 +82,7 @@ TEST_F(Counted, PagesOfTheHostAreNot) {
   EXPECT_EQ(used(), Bytes{});
 }
 
-TEST_F(Counted, MemoryOfAPoolOfTheProgramsUntilItIsFreedInEitherWay) {
+TEST_F(Counted, WhatAPoolOfTheProgramsReserves) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   const CUmemoryPool pool = make_pool();
   const CUstream stream = make_stream();
@@ -93,9 +93,45 @@ TEST_F(Counted, MemoryOfAPoolOfTheProgramsUntilItIsFreedInEitherWay) {
   EXPECT_EQ(passed("pools"), mib(6));
   CUdeviceptr large = 0;
   EXPECT_EQ(cuMemAllocFromPoolAsync(&large, 62 * kMib, pool, stream), CUDA_ERROR_OUT_OF_MEMORY);
+  // Freed in either way, and kept by the driver until it synchronizes.
   free(first, stream);
-  EXPECT_EQ(passed("pools"), mib(2));
   free(second);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes(), 64 * kMib);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+// As RMM's asynchronous resource: it keeps all that is freed.
+TEST_F(Counted, WhatAPoolOfTheProgramsKeepsIsReleasedForOthers) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUmemoryPool pool = make_pool();
+  cuuint64_t all = UINT64_MAX;
+  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all), CUDA_SUCCESS);
+  const CUstream stream = make_stream();
+  CUdeviceptr kept = 0;
+  ASSERT_EQ(cuMemAllocFromPoolAsync(&kept, 48 * kMib, pool, stream), CUDA_SUCCESS);
+  free(kept, stream);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(used(), mib(48)) << "the driver has it";
+  EXPECT_EQ(free_bytes(), 16 * kMib) << "as without Weir";
+  for (const auto& allocate_more :
+       {+[] { return try_allocate(32 * kMib); }, +[] { return try_allocate(16 * kMib, nullptr); },
+        +[] { return make_pages(16 * kMib); }}) {
+    EXPECT_EQ(allocate_more(), CUDA_SUCCESS);
+  }
+  EXPECT_LE(weir_standin_peak(0), 64 * kMib);
+  ASSERT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+  EXPECT_EQ(used(), mib(64));
+}
+
+TEST_F(Counted, WhatIsLeftOfADestroyedPoolUntilItIsFreed) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUmemoryPool pool = make_pool();
+  CUdeviceptr left = 0;
+  ASSERT_EQ(cuMemAllocFromPoolAsync(&left, 4 * kMib, pool, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+  EXPECT_EQ(used(), mib(4));
+  free(left, nullptr);
   EXPECT_EQ(used(), Bytes{});
 }
 

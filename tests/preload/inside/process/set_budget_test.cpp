@@ -18,7 +18,7 @@ class SetBudget : public Inside {
     return total;
   }
   [[nodiscard]] static timeline::BudgetAnswer set(Bytes budget) {
-    return Process::get()->set_budget(arena().account(), budget, "a test");
+    return arena().device().set_budget(budget, "a test");
   }
 };
 class SetBudgetUnder : public SetBudget {
@@ -72,7 +72,7 @@ TEST_F(SetBudget, LiveMemoryAboveItGoesBackAsItIsFreed) {
   EXPECT_EQ(weir_standin_used(0), 28 * kMib);
   free(second);
   EXPECT_EQ(weir_standin_used(0), 8 * kMib);
-  EXPECT_FALSE(arena().account().gives_back());
+  EXPECT_FALSE(arena().account().trims_what_comes_free());
   free(third);
   EXPECT_EQ(weir_standin_used(0), 8 * kMib) << "it fits, and is kept as ever";
   EXPECT_EQ(try_allocate(12 * kMib), CUDA_SUCCESS);
@@ -88,7 +88,7 @@ TEST_F(SetBudget, WhatWorkStillUsesGoesBackOnceTheDeviceIsDoneWithIt) {
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   // As the thread that publishes does.
   wait_until([] {
-    Process::get()->keep_budget(arena().account());
+    arena().device().keep_budget();
     return weir_standin_used(0) == 0;
   });
 }
@@ -108,7 +108,6 @@ TEST_F(SetBudgetUnder, RaisingItLetsOneThatWaitsSucceed) {
   keep_busy(stream, block);
   free(block);
   Arena& here = arena();
-  Account& account = here.account();
   const CUcontext context = current();
   CUresult code = CUDA_ERROR_UNKNOWN;
   std::thread waiter([&] {
@@ -116,7 +115,7 @@ TEST_F(SetBudgetUnder, RaisingItLetsOneThatWaitsSucceed) {
     code = try_allocate(8 * kMib);
   });
   wait_until([&] { return here.pool().statistics().waits != 0; });
-  EXPECT_EQ(Process::get()->set_budget(account, mib(32), "a test").after, mib(32));
+  EXPECT_EQ(here.device().set_budget(mib(32), "a test").after, mib(32));
   waiter.join();  // the device has come nowhere
   EXPECT_EQ(code, CUDA_SUCCESS);
 }
@@ -232,20 +231,19 @@ TEST_F(SetBudgetUnder, ManyThreadsMayChangeItWhileOthersAllocateAndContextsComeA
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "10ms"}}));
   (void)allocate(kMib);
   const CUcontext primary = current();
-  Process& process = *Process::get();
-  Account& account = arena().account();
+  Device& device = arena().device();
   constexpr int kRounds = 200;
   std::vector<std::thread> threads;
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&, i] {
       for (int round = 0; round < kRounds; ++round) {
         const Bytes budget = mib(static_cast<std::uint64_t>(4 + (7 * round + 13 * i) % 60));
-        EXPECT_EQ(process.set_budget(account, budget, "a test").code, timeline::BudgetCode::kTaken);
+        EXPECT_EQ(device.set_budget(budget, "a test").code, timeline::BudgetCode::kTaken);
       }
     });
   }
   threads.emplace_back([&] {
-    for (int round = 0; round < kRounds; ++round) process.keep_budget(account);
+    for (int round = 0; round < kRounds; ++round) device.keep_budget();
   });
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] {
@@ -270,8 +268,8 @@ TEST_F(SetBudgetUnder, ManyThreadsMayChangeItWhileOthersAllocateAndContextsComeA
   EXPECT_EQ(statistics().budget, mib(48));
   settle();
   EXPECT_EQ(set(mib(4)).after, mib(4));
-  EXPECT_LE(account.used(), mib(4));
-  EXPECT_EQ(weir_standin_used(0), account.used().count);
+  EXPECT_LE(used(), mib(4));
+  EXPECT_EQ(weir_standin_used(0), used().count);
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST_F(ShareInside, ARequestThatNoShareCouldServeLeavesLeaseAndWishAsTheyWere) {
   free(allocate(kMib));
   Share other(options());
   EXPECT_EQ(try_allocate(65 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_FALSE(Process::get()->make_room(arena().account(), mib(65)));
+  EXPECT_EQ(make_pages(66 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(arena().account().budget(), kFloor);
   EXPECT_FALSE(other.is_wanted());
 }
@@ -119,8 +119,8 @@ TEST_F(ShareInside, ARequestThatNoShareCouldServeLeavesLeaseAndWishAsTheyWere) {
 TEST_F(ShareInside, MemoryPastThePoolsIsOfTheShareToo) {
   free(allocate(kMib));
   Share other(options());
-  EXPECT_TRUE(Process::get()->make_room(arena().account(), mib(40)));
-  EXPECT_FALSE(Process::get()->make_room(arena().account(), mib(10)));
+  EXPECT_EQ(make_pages(40 * kMib), CUDA_SUCCESS);
+  EXPECT_EQ(make_pages(10 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_LE(arena().account().used() + other.lease(), kBudget);
 }
 
@@ -134,7 +134,7 @@ TEST_F(ShareInside, ADeviceWhoseContextsHaveEndedReturnsItsSurplus) {
   EXPECT_EQ(other.raise(kBudget), kBudget - account.budget());
   // The publishing thread calls it, and what the program does on its other devices does.
   wait_until([&] {
-    Process::get()->keep_budgets();
+    Process::get()->devices().keep_budgets();
     return other.raise(kBudget) == kBudget - kFloor;
   });
   EXPECT_EQ(account.budget(), kFloor);
@@ -142,8 +142,7 @@ TEST_F(ShareInside, ADeviceWhoseContextsHaveEndedReturnsItsSurplus) {
 
 TEST_F(ShareInside, ItsBudgetCannotBeSetWhileItRuns) {
   free(allocate(kMib));
-  EXPECT_EQ(Process::get()->set_budget(arena().account(), mib(32), "a test").code,
-            timeline::BudgetCode::kFixed);
+  EXPECT_EQ(arena().device().set_budget(mib(32), "a test").code, timeline::BudgetCode::kFixed);
   EXPECT_EQ(arena().account().budget(), kFloor);
 }
 
@@ -174,7 +173,7 @@ TEST_F(ShareInside, ItsOtherDevicesAndThreadsGoOnWhileItAttaches) {
   });
   while (!other.is_wanted()) std::this_thread::yield();
   free(allocate(2 * kMib));
-  EXPECT_NE(Process::get()->account(0), nullptr);
+  EXPECT_NE(Process::get()->devices().get(0), nullptr);
   std::thread also([] {
     use_device(1);
     free(allocate(kMib));

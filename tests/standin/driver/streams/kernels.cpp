@@ -177,23 +177,25 @@ using namespace weir::standin;
 void weir_standin_register_kernel(const void* symbol, const char* name,
                                   void (*run)(const WeirStandinLaunch*), const std::size_t* sizes,
                                   std::size_t count) {
-  const Lock lock(driver().mutex);
-  const auto fill = [&](Kernel& kernel) {
-    kernel.symbol = symbol;
-    kernel.run = run;
-    kernel.sizes.assign(sizes, sizes + count);
-  };
-  if (name != nullptr) fill(kernels().by_name[name]);
-  if (symbol != nullptr) fill(kernels().by_symbol[symbol]);
+  control([&](Call& /*call*/) {
+    const auto fill = [&](Kernel& kernel) {
+      kernel.symbol = symbol;
+      kernel.run = run;
+      kernel.sizes.assign(sizes, sizes + count);
+    };
+    if (name != nullptr) fill(kernels().by_name[name]);
+    if (symbol != nullptr) fill(kernels().by_symbol[symbol]);
+  });
 }
 
 /// For the stand-in runtime, through cuGetProcAddress: the function of a kernel that is known by
 /// its address and not by nvcc's registration. Null if there is none.
 CUfunction weir_standin_function_of(const void* symbol) {
-  const Lock lock(driver().mutex);
-  const auto found = kernels().by_symbol.find(symbol);
-  return found == kernels().by_symbol.end() ? nullptr
-                                            : reinterpret_cast<CUfunction>(&found->second);
+  return control([&](Call& /*call*/) {
+    const auto found = kernels().by_symbol.find(symbol);
+    return found == kernels().by_symbol.end() ? nullptr
+                                              : reinterpret_cast<CUfunction>(&found->second);
+  });
 }
 
 CUresult cuModuleLoad(CUmodule* module, const char* file) {

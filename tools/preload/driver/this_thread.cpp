@@ -1,4 +1,4 @@
-#include "tools/preload/context/thread_life.hpp"
+#include "tools/preload/driver/this_thread.hpp"
 
 #include <pthread.h>
 
@@ -9,25 +9,21 @@ namespace {
 
 using Flag = std::shared_ptr<std::atomic<bool>>;
 
-constinit thread_local std::uint64_t number = 0;
-constinit thread_local Flag* flag = nullptr;
-/// The thread's number among `users`; 0 if it is none.
-constinit thread_local std::uint64_t noted = 0;
 constinit std::atomic<std::uint64_t> users{0};
 constinit std::atomic<std::uint64_t> users_ended{0};
 
 /// Calls no driver function: the driver's thread state may be gone.
 void end_thread(void* /*flag*/) noexcept {
-  const std::unique_ptr<Flag> ended(flag);
-  if (noted != 0) {
+  const std::unique_ptr<Flag> ended(this_thread.end);
+  if (this_thread.own_stream != 0) {
     // In this order, so that a concurrent reader sees it at least once (own_streams).
     users_ended.fetch_add(1);
     users.fetch_sub(1);
-    noted = 0;
+    this_thread.own_stream = 0;
   }
   (*ended)->store(true, std::memory_order_release);
-  flag = nullptr;
-  number = 0;
+  this_thread.end = nullptr;
+  this_thread.number = 0;
 }
 
 /// A key of the C library instead of a thread_local with a destructor: its destructor runs after
@@ -40,24 +36,24 @@ struct Key {
 
 }  // namespace
 
-std::uint64_t this_thread() noexcept {
+std::uint64_t thread_number() noexcept {
   static constinit std::atomic<std::uint64_t> last{0};
-  if (number == 0) number = ++last;
-  return number;
+  if (this_thread.number == 0) this_thread.number = ++last;
+  return this_thread.number;
 }
 
 ThreadEnded end_of_this_thread() {
-  if (flag != nullptr) return *flag;
+  if (this_thread.end != nullptr) return *this_thread.end;
   static const Key kKey;
   auto made = std::make_unique<Flag>(std::make_shared<std::atomic<bool>>(false));
   if (!kKey.made || pthread_setspecific(kKey.key, made.get()) != 0) return nullptr;
-  flag = made.release();
-  return *flag;
+  this_thread.end = made.release();
+  return *this_thread.end;
 }
 
 void use_own_stream() noexcept {
-  if (noted != 0) return;
-  noted = this_thread();
+  if (this_thread.own_stream != 0) return;
+  this_thread.own_stream = thread_number();
   users.fetch_add(1);
   try {
     (void)end_of_this_thread();  // without notice of its end it counts as a user permanently
@@ -69,7 +65,7 @@ void use_own_stream() noexcept {
 OwnStreams own_streams() noexcept {
   OwnStreams result;
   const std::uint64_t all = users.load();
-  result.here = noted != 0;
+  result.here = this_thread.own_stream != 0;
   result.elsewhere = all > (result.here ? 1U : 0U);
   result.ended = users_ended.load();
   return result;

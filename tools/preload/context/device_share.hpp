@@ -8,27 +8,24 @@
 
 #include "allocator/budget_source.hpp"
 #include "allocator/share/share.hpp"
-#include "tools/preload/context/account.hpp"
+#include "tools/preload/context/device.hpp"
 
 namespace weir::preload {
 
-class Process;
+class Device;
 
 /// Never destroyed; the kernel ends its part with the process. Thread-safe.
-class AccountShare final : public BudgetSource {
+class DeviceShare final : public BudgetSource {
  public:
   /// Attaches. Throws UsageError.
-  AccountShare(Process& process, const ShareOptions& options)
-      : process_(process), share_(options) {}
+  DeviceShare(Device& device, const ShareOptions& options) : device_(device), share_(options) {}
 
   bool make_room_for(Bytes more) noexcept override;
   bool raise_to(Bytes budget) noexcept override;
   void serve(BudgetUser* /*user*/) noexcept override {}
 
   /// Returns what is not needed, if others want it. Often called; looks only now and then.
-  void give_back() noexcept;
-  /// Sets the account that draws on it. Call before any other thread knows the account.
-  void set_account(Account& account) noexcept { account_ = &account; }
+  void return_wanted() noexcept;
   [[nodiscard]] Bytes lease() const noexcept { return share_.lease(); }
 
  private:
@@ -39,8 +36,7 @@ class AccountShare final : public BudgetSource {
   /// Sets the budget to what is needed of the lease. Throws std::bad_alloc.
   void lower_budget();
 
-  Process& process_;
-  Account* account_ = nullptr;
+  Device& device_;
   Share share_;
   std::atomic<std::int64_t> next_look_{0};  ///< on the steady clock, in nanoseconds
   std::atomic<std::int64_t> refused_{0};    ///< when a raise was last refused; 0: no wish is left

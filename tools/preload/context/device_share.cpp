@@ -1,4 +1,4 @@
-#include "tools/preload/process/account_share.hpp"
+#include "tools/preload/context/device_share.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "allocator/base/log.hpp"
-#include "tools/preload/process/process.hpp"
+#include "tools/preload/context/arena.hpp"
 
 namespace weir::preload {
 namespace {
@@ -23,17 +23,18 @@ std::int64_t count_of(std::chrono::nanoseconds time) noexcept { return time.coun
 
 }  // namespace
 
-class AccountShare::Limit final : public BudgetLimit {
+class DeviceShare::Limit final : public BudgetLimit {
  public:
   /// `before` is what is used outside the context that is asked.
-  Limit(AccountShare& owner, const std::vector<Arena*>& arenas, BudgetUse before) noexcept
+  Limit(DeviceShare& owner, const std::vector<Arena*>& arenas, BudgetUse before) noexcept
       : owner_(owner), arenas_(arenas), use_(before) {}
   void set_for(const BudgetUse& use) noexcept override {
     const ShareUse all{.held = use_.held + use.held, .committed = use_.committed + use.committed};
     try {
       const Bytes keep = owner_.share_.kept(all);
-      if (keep >= owner_.account_->budget()) return;
-      owner_.account_->set_budget(keep);
+      Account& account = owner_.device_.account();
+      if (keep >= account.budget()) return;
+      account.set_budget(keep);
       for (Arena* const arena : arenas_) arena->follow_budget();
     } catch (const std::exception& error) {
       log(LogLevel::kDebug, std::string("nothing is returned to the share: ") + error.what());
@@ -41,45 +42,41 @@ class AccountShare::Limit final : public BudgetLimit {
   }
 
  private:
-  AccountShare& owner_;
+  DeviceShare& owner_;
   const std::vector<Arena*>& arenas_;
   const BudgetUse use_;
 };
 
-bool AccountShare::make_room_for(Bytes more) noexcept {
+bool DeviceShare::make_room_for(Bytes more) noexcept {
   if (more > share_.budget()) return false;  // hopeless: nobody has to return anything for it
-  const Bytes wanted = account_->used() + more;
-  return wanted > account_->budget() && raise(wanted, Share::Effort::kLong);
+  const Bytes wanted = device_.account().used() + more;
+  return wanted > device_.account().budget() && raise(wanted, Share::Effort::kLong);
 }
 
-bool AccountShare::raise_to(Bytes budget) noexcept { return raise(budget, Share::Effort::kBrief); }
+bool DeviceShare::raise_to(Bytes budget) noexcept { return raise(budget, Share::Effort::kBrief); }
 
-bool AccountShare::raise(Bytes budget, Share::Effort effort) noexcept {
+bool DeviceShare::raise(Bytes budget, Share::Effort effort) noexcept {
   return attempt(LogLevel::kDebug, "the share was not asked", false, [&]() -> bool {
-    const Lock lock(process_.budgets_mutex());
-    const Bytes before = account_->budget();
+    const Lock lock(device_.budget_mutex());
+    Account& account = device_.account();
+    const Bytes before = account.budget();
     if (budget <= before) return false;
     const Bytes lease = share_.raise(budget, effort);
     refused_.store(lease < budget ? now() : 0, std::memory_order_relaxed);
     // Others asked for what is above this. We are about to return it, so we do not use it again.
     const Bytes most = std::min(lease, share_.kept({.held = budget, .committed = {}}));
     if (most <= before) return false;
-    account_->set_budget(most);
-    for (Arena* const arena : process_.arenas()) {
-      if (&arena->account() == account_) arena->follow_budget();
-    }
-    account_->note_raise();
+    account.set_budget(most);
+    device_.follow_budget();
+    account.note_raise();
     return true;
   });
 }
 
-void AccountShare::lower_budget() {
-  const Lock lock(process_.budgets_mutex());
-  std::vector<Arena*> its;
-  for (Arena* const arena : process_.arenas()) {
-    if (&arena->account() == account_) its.push_back(arena);
-  }
-  const Bytes used = account_->used();
+void DeviceShare::lower_budget() {
+  const Lock lock(device_.budget_mutex());
+  const std::vector<Arena*> its = device_.arenas();
+  const Bytes used = device_.account().used();
   if (its.empty()) {  // all contexts have ended
     Limit(*this, its, {.held = used, .committed = used}).set_for({});
     return;
@@ -97,7 +94,7 @@ void AccountShare::lower_budget() {
   its.back()->limit_to_use(limit);
 }
 
-void AccountShare::give_back() noexcept {
+void DeviceShare::return_wanted() noexcept {
   const std::int64_t time = now();
   std::int64_t next = next_look_.load(std::memory_order_relaxed);
   if (time < next || !next_look_.compare_exchange_strong(next, time + count_of(kLookAgain))) return;
@@ -109,11 +106,11 @@ void AccountShare::give_back() noexcept {
     }
     share_.repair();
     if (share_.lease() <= share_.floor()) return;
-    if (!share_.is_wanted() && account_->budget() >= share_.lease()) return;
+    if (!share_.is_wanted() && device_.account().budget() >= share_.lease()) return;
     lower_budget();
-    process_.give_back_to_share(*account_);
-    const Lock lock(process_.budgets_mutex());
-    (void)share_.lower(std::max(account_->budget(), account_->used()));
+    device_.trim_to_budget();
+    const Lock lock(device_.budget_mutex());
+    (void)share_.lower(std::max(device_.account().budget(), device_.account().used()));
   });
 }
 

@@ -1,51 +1,58 @@
 #pragma once
 
-// A hooked call of the program, and calls that a signal handler makes during it. A handler's call
-// finds the thread's locks taken and its tables half changed, so it must not touch them: the driver
+// One call of the program, and calls that a signal handler makes during it. A handler's call finds
+// the thread's locks taken and its tables half changed, so it must not touch them: the driver
 // answers what can be passed, and the rest is done when the interrupted call ends.
 
 #include <cuda.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 
 #include "allocator/base/mutex.hpp"
 #include "tools/preload/driver/scope.hpp"
+#include "tools/preload/driver/this_thread.hpp"
 
 namespace weir::preload {
 
-/// Comes first in every hook and every library function that the program calls. Inside another
-/// Entry of the thread it is `nested`, and hooks pass as inside `Inside`.
-class Entry {
+/// Comes first in every hook and every library function that the program calls, and is handed down.
+/// Inside another Call of the thread it is `nested`, and hooks pass as inside `Inside`.
+class Call {
  public:
-  Entry() noexcept
-      : interrupts_(busy_now || held_lock_ranks() != 0),
+  using Clock = std::chrono::steady_clock;
+
+  Call() noexcept
+      : interrupts_(guard.in_call || held_lock_ranks() != 0),
         nested_(interrupts_ || Inside::now()),
         inside_(nested_) {
-    if (!nested_) busy_now = true;
+    if (!nested_) guard.in_call = true;
     std::atomic_signal_fence(std::memory_order_seq_cst);  // a handler of this thread sees it
   }
-  ~Entry() {
+  ~Call() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (nested_) return;
-    busy_now = false;
+    guard.in_call = false;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (left_here.load(std::memory_order_relaxed) != 0) catch_up();
+    if (this_thread.postponed.load(std::memory_order_relaxed) != 0) catch_up();
   }
-  Entry(const Entry&) = delete;
-  Entry& operator=(const Entry&) = delete;
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
   [[nodiscard]] bool nested() const noexcept { return nested_; }
-  /// Whether an Entry made now would be `nested`. Takes no lock.
+  /// Whether a Call made now would be `nested`. Takes no lock.
   [[nodiscard]] static bool is_inside() noexcept {
-    return busy_now || held_lock_ranks() != 0 || Inside::now();
+    return guard.in_call || held_lock_ranks() != 0 || Inside::now();
   }
+  /// Returns the latest end of all its waits together: `most` after the first time that this is
+  /// asked, or the past in a callback of the device, which nothing makes wait.
+  [[nodiscard]] Clock::time_point until(std::chrono::nanoseconds most) noexcept;
 
   /// During its lifetime the driver or another hook has the program's call: locks and tables are
   /// consistent, so a handler's call is served normally.
   class InDriver {
    public:
-    InDriver() noexcept : before_(busy_now) { busy_now = false; }
-    ~InDriver() { busy_now = before_; }
+    InDriver() noexcept : before_(guard.in_call) { guard.in_call = false; }
+    ~InDriver() { guard.in_call = before_; }
     InDriver(const InDriver&) = delete;
     InDriver& operator=(const InDriver&) = delete;
 
@@ -68,14 +75,13 @@ class Entry {
   static void follow_later(CUstream stream) noexcept;
 
  private:
+  /// Makes the postponed calls (process/postponed.cpp).
   static void catch_up() noexcept;
-
-  inline static constinit thread_local bool busy_now = false;
-  inline static constinit thread_local std::atomic<std::size_t> left_here{0};
 
   const bool interrupts_;  ///< our code, or a driver call that we made
   const bool nested_;
   const Inside inside_;
+  Clock::time_point until_{};  ///< empty until asked
 };
 
 }  // namespace weir::preload

@@ -1,6 +1,6 @@
 // Releases in a context and the end of a context exclude each other.
 
-#include "tools/preload/context/give_back_gate.hpp"
+#include "tools/preload/context/context_gate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,14 +12,14 @@
 namespace weir::preload::testing {
 namespace {
 
-using Turn = GiveBackGate::Turn;
-using EndOfContext = GiveBackGate::EndOfContext;
+using Turn = ContextGate::Turn;
+using EndOfContext = ContextGate::EndOfContext;
 
 constexpr std::chrono::milliseconds kShort{20};
 constexpr std::chrono::hours kLong{1};
 
-TEST(GiveBackGate, GivesOneTurnAtATime) {
-  GiveBackGate gate;
+TEST(ContextGate, GivesOneTurnAtATime) {
+  ContextGate gate;
   {
     const Turn first(gate, {});
     EXPECT_TRUE(first.granted());
@@ -29,8 +29,8 @@ TEST(GiveBackGate, GivesOneTurnAtATime) {
   EXPECT_TRUE(Turn(gate, {}).granted());
 }
 
-TEST(GiveBackGate, GivesNoTurnWhileAContextEnds) {
-  GiveBackGate gate;
+TEST(ContextGate, GivesNoTurnWhileAContextEnds) {
+  ContextGate gate;
   {
     const EndOfContext one(gate);
     const EndOfContext other(gate);  // contexts may end together
@@ -40,8 +40,8 @@ TEST(GiveBackGate, GivesNoTurnWhileAContextEnds) {
   EXPECT_TRUE(Turn(gate, {}).granted());
 }
 
-TEST(GiveBackGate, WhoWaitsForATurnHasItOnceTheContextHasEnded) {
-  GiveBackGate gate;
+TEST(ContextGate, WhoWaitsForATurnHasItOnceTheContextHasEnded) {
+  ContextGate gate;
   std::optional<EndOfContext> ends(std::in_place, gate);
   bool granted = false;
   std::thread waits([&] { granted = Turn(gate, kLong).granted(); });
@@ -51,8 +51,8 @@ TEST(GiveBackGate, WhoWaitsForATurnHasItOnceTheContextHasEnded) {
   EXPECT_TRUE(granted);
 }
 
-TEST(GiveBackGate, AContextEndsOnceTheTurnIsOver) {
-  GiveBackGate gate;
+TEST(ContextGate, AContextEndsOnceTheTurnIsOver) {
+  ContextGate gate;
   std::atomic<bool> gives{true};
   std::optional<Turn> turn(std::in_place, gate, kLong);
   std::thread ends([&] {

@@ -1,5 +1,7 @@
 // The timeline of a program with libweir.so swapped in.
 
+#include "tools/preload/process/publishing.hpp"
+
 #include <exception>
 #include <string>
 
@@ -42,9 +44,9 @@ timeline::BudgetAnswer set_budget_asked(const timeline::BudgetAsk& ask) noexcept
   timeline::BudgetAnswer answer{.code = timeline::BudgetCode::kNoDevice};
   if (process == nullptr) return answer;
   try {
-    for (Account* const account : process->accounts_in_use()) {
-      if (ask.device == static_cast<std::uint64_t>(account->device()) + 1) {
-        return process->set_budget(*account, ask.budget, "weir set");
+    for (Device* const device : process->devices().in_use()) {
+      if (ask.device == static_cast<std::uint64_t>(device->number()) + 1) {
+        return device->set_budget(ask.budget, "weir set");
       }
     }
   } catch (const std::exception& error) {
@@ -54,7 +56,7 @@ timeline::BudgetAnswer set_budget_asked(const timeline::BudgetAsk& ask) noexcept
 }
 
 void look_at_budgets() noexcept {
-  if (Process* const process = Process::get_if_any()) process->keep_budgets();
+  if (Process* const process = Process::get_if_any()) process->devices().keep_budgets();
 }
 
 timeline::Publisher* publisher(const Settings& settings) noexcept {

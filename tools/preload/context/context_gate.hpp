@@ -1,6 +1,6 @@
 #pragma once
 
-// Keeps contexts alive while one of our threads gives memory back in them. The program synchronizes
+// Keeps contexts alive while one of our threads releases memory in them. The program synchronizes
 // its own threads, but does not know ours.
 
 #include <chrono>
@@ -12,15 +12,16 @@
 
 namespace weir::preload {
 
-/// One thread gives back at a time, and none while a context ends. Both call the driver, so no lock
+/// One thread releases at a time, and none while a context ends. Both call the driver, so no lock
 /// is held meanwhile. Thread-safe.
-class GiveBackGate {
+class ContextGate {
  public:
-  /// Lets the calling thread give back during its lifetime. One turn at a time for each thread.
+  /// Lets the calling thread release memory during its lifetime. One turn at a time for each
+  /// thread.
   class Turn {
    public:
-    /// Not `granted` if for `most` a context is ending or another thread gives back.
-    Turn(GiveBackGate& gate, std::chrono::nanoseconds most)
+    /// Not `granted` if for `most` a context is ending or another thread releases.
+    Turn(ContextGate& gate, std::chrono::nanoseconds most)
         : gate_(gate), granted_(gate.begin(most)) {}
     ~Turn() {
       if (granted_) gate_.end();
@@ -30,19 +31,19 @@ class GiveBackGate {
     [[nodiscard]] bool granted() const noexcept { return granted_; }
 
    private:
-    GiveBackGate& gate_;
+    ContextGate& gate_;
     const bool granted_;
   };
 
-  /// Lets a context end during its lifetime. First waits for the thread that gives back, which
+  /// Lets a context end during its lifetime. First waits for the thread that releases, which
   /// calls only the driver's frees.
   class EndOfContext {
    public:
-    explicit EndOfContext(GiveBackGate& gate) : gate_(gate) {
+    explicit EndOfContext(ContextGate& gate) : gate_(gate) {
       const NoCancel no_cancel;
       Lock lock(gate_.mutex_);
       ++gate_.ends_;
-      while (gate_.giving_) gate_.changed_.wait(lock);
+      while (gate_.releasing_) gate_.changed_.wait(lock);
     }
     ~EndOfContext() {
       const Lock lock(gate_.mutex_);
@@ -53,7 +54,7 @@ class GiveBackGate {
     EndOfContext& operator=(const EndOfContext&) = delete;
 
    private:
-    GiveBackGate& gate_;
+    ContextGate& gate_;
   };
 
  private:
@@ -61,22 +62,22 @@ class GiveBackGate {
     const auto until = time_after_now(most);
     const NoCancel no_cancel;
     Lock lock(mutex_);
-    while (giving_ || ends_ != 0) {
+    while (releasing_ || ends_ != 0) {
       if (changed_.wait_until(lock, until) == std::cv_status::timeout) break;
     }
-    if (giving_ || ends_ != 0) return false;
-    giving_ = true;
+    if (releasing_ || ends_ != 0) return false;
+    releasing_ = true;
     return true;
   }
   void end() {
     const Lock lock(mutex_);
-    giving_ = false;
+    releasing_ = false;
     changed_.notify_all();
   }
 
   Mutex mutex_{LockRank::kLeaf};
   std::condition_variable_any changed_;
-  bool giving_ WEIR_GUARDED_BY(mutex_) = false;
+  bool releasing_ WEIR_GUARDED_BY(mutex_) = false;
   unsigned ends_ WEIR_GUARDED_BY(mutex_) = 0;
 };
 
