@@ -42,7 +42,13 @@ struct RunningOut {
   /// stream that takes over a block waits for the last work that used it, so it would stand still
   /// for longer than the host.
   bool wait_first = false;
+  /// Hand over rather than reserve more than kMostUnexplained times what was ever needed at once:
+  /// for callers whose streams come and go, so that each would have memory of its own.
+  bool before_growth = false;
 };
+
+/// See RunningOut::before_growth. Two: as much again for what its own streams have not passed.
+inline constexpr std::uint64_t kMostUnexplained = 2;
 
 /// An allocated block.
 struct BlockInUse {
@@ -200,6 +206,8 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   [[nodiscard]] Block* take_passed(Attempt& request, Asking asking);
   /// Whether there is room for new memory, and not much freed memory awaits the device.
   [[nodiscard]] bool would_rather_grow(const Attempt& request) const;
+  /// Whether growth would reserve more than live memory explains (RunningOut::before_growth).
+  [[nodiscard]] bool would_rather_hand_over(const Attempt& request) const;
   /// Returns whether it waited for another request's growth.
   [[nodiscard]] bool await_growth(Attempt& request, Line& line);
   /// Returns whether the budget's source made room.

@@ -108,6 +108,9 @@ Block* Pool::run_stages(Attempt& request) {
     if (line.gave_up_) return nullptr;
     if (!std::exchange(request.resumed, false)) {
       if (Block* block = take_passed(request, Asking::kFew)) return block;
+      if (would_rather_hand_over(request)) {
+        if (Block* block = hand_over(request)) return block;
+      }
       if (Block* block = strategy_->grow(request)) return block;
       // The search may have polled more streams, and a release would give back a block that fits.
       if (!request.asked_all || request.upstream_refused) {
@@ -154,6 +157,14 @@ bool Pool::would_rather_grow(const Attempt& request) const {
   const Bytes budget = state_.statistics.budget;
   return request.block <= minus_or_zero(budget, state_.taken()) &&
          !holds_much(state_.statistics.awaiting.current + request.block, budget);
+}
+
+bool Pool::would_rather_hand_over(const Attempt& request) const {
+  const Lock lock(state_.mutex);
+  const Bytes needed = std::max(state_.most_held, state_.statistics.held.current + request.block);
+  const Bytes reserved = state_.taken() + request.block;
+  return running_out_.before_growth && reserved > needed * kMostUnexplained &&
+         holds_much(reserved, state_.statistics.budget);  // little is not worth a wait
 }
 
 Block* Pool::take_passed(Attempt& request, Asking asking) {

@@ -42,6 +42,12 @@ enum class Policy : std::uint8_t {
   return stages;
 }
 
+/// Returns the same for a program of which nothing is known: its streams may come and go.
+[[nodiscard]] constexpr RunningOut before_growth(RunningOut stages) noexcept {
+  stages.before_growth = stages.hand_over;
+  return stages;
+}
+
 /// The soft limit: admission waits while at least `batches` are open or submitted and at least
 /// `time` of expected device time is queued behind the running one. Without `batches` there is no
 /// soft limit.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <vector>
 
@@ -47,6 +49,57 @@ TEST_P(PoolWaiting, HandoverMakesTheDeviceWaitAndNotTheHost) {
   EXPECT_EQ(s.hits, 0U);
   EXPECT_EQ(s.releases, 0U);
   expect_statistics_agree(pool, upstream);
+}
+
+// Each stream of many would have memory of its own.
+TEST_P(PoolWaiting, HandoverComesBeforeGrowthThatLiveMemoryDoesNotExplainIfThePolicySaysSo) {
+  Pool large{memory(), options(64)};
+  const auto take_and_free = [&](StreamId stream) {
+    progress.enqueue(stream);
+    large.deallocate(large.allocate(unit * 2, stream), stream);
+  };
+  large.set_limits(large.budget(), {.before_growth = true});
+  for (int i = 0; i < 8; ++i) take_and_free(StreamId::next());
+  EXPECT_EQ(large.statistics().reserved.peak, unit * 2 * kMostUnexplained);
+  EXPECT_EQ(large.statistics().handovers, 8 - kMostUnexplained);
+  EXPECT_THAT(progress.waits(), IsEmpty());
+  large.set_limits(large.budget(), {});
+  for (int i = 0; i < 8; ++i) take_and_free(StreamId::next());
+  EXPECT_EQ(large.statistics().reserved.peak, unit * 2 * (kMostUnexplained + 8));
+  expect_statistics_agree(large, upstream);
+}
+
+TEST_P(PoolWaiting, AtOnceItFailsBeforeEitherStageAndGoesOnThereIfResumed) {
+  void* pointer = freed(unit * 4, a);
+  Attempt attempt{.at_once = true};
+  EXPECT_EQ(pool.try_allocate(unit * 4, b, {}, attempt), nullptr);
+  EXPECT_THAT(progress.dependencies(), IsEmpty());
+  EXPECT_THAT(progress.waits(), IsEmpty());
+  attempt.at_once = false;
+  attempt.resumed = true;
+  const auto queries = progress.queries();
+  EXPECT_EQ(pool.try_allocate(unit * 4, b, {}, attempt), pointer);
+  EXPECT_EQ(progress.queries(), queries) << "no stage twice";
+}
+
+TEST_P(PoolWaiting, WhatIsForAllStreamsIsNotHandedOverButWaitedFor) {
+  void* pointer = freed(unit * 4, a);
+  Attempt attempt{.for_all = true};
+  EXPECT_EQ(pool.try_allocate(unit * 4, b, {}, attempt), pointer);
+  EXPECT_THAT(progress.dependencies(), IsEmpty());
+  EXPECT_THAT(progress.waits(), ElementsAre(tail(a)));
+}
+
+TEST_P(PoolWaiting, AWaitEndsWithTheRequestsTime) {
+  (void)freed(unit * 4, a);
+  std::atomic<std::uint64_t> changes{1};
+  for (const WaitLimit& limit :
+       {WaitLimit{.until = std::chrono::steady_clock::time_point::min()},
+        WaitLimit{.watched = &changes, .seen = 0}}) {
+    Attempt attempt{.limit = limit, .for_all = true};
+    EXPECT_EQ(pool.try_allocate(unit * 4, b, {}, attempt), nullptr);
+  }
+  EXPECT_NE(pool.allocate(unit * 4, b), nullptr);
 }
 
 TEST_P(PoolWaiting, HandoverTakesTheBlockThatWasFreedFirst) {

@@ -90,7 +90,10 @@ class Inside : public ::testing::Test {
  protected:
   using Variables = std::initializer_list<std::pair<const char*, const char*>>;
 
-  ~Inside() override { release_all(); }
+  ~Inside() override {
+    release_all();
+    expect_all_is_counted();
+  }
 
   /// Begins the program, with only these variables and the first device's primary context. Assert
   /// it, like each preparation: ASSERT_NO_FATAL_FAILURE(start()).
@@ -283,7 +286,24 @@ class Inside : public ::testing::Test {
     return weir_standin_calls(nullptr) - weir_standin_calls("cuCtxGetCurrent");
   }
 
+  /// Whether the account has to know all of the driver's memory at the test's end.
+  inline static bool all_is_counted = true;
+
  private:
+  /// What the driver has given this process is in the budget's account, which is never above the
+  /// budget, but for the kinds that do not count.
+  static void expect_all_is_counted() {
+    Process* const process = Process::get_if_any();
+    if (process == nullptr || !all_is_counted) return;
+    for (Device* const device : process->devices().all()) {
+      (void)device->own().refresh();
+      Bytes given = device->account().used();
+      for (const Passed& kind : device->account().passed_kinds()) {
+        if (!kind.counted) given += kind.level.current;
+      }
+      EXPECT_LE(weir_standin_used(device->number()), given.count) << "not in the account";
+    }
+  }
   static std::vector<CUstream>& held() {
     static std::vector<CUstream> streams;
     return streams;

@@ -51,7 +51,7 @@ Arena::Arena(const Driver& driver, CUcontext context, Device& device, const Sett
 Arena::~Arena() = default;
 
 void Arena::follow_budget() {
-  pools_.set_limits(account_.budget(), running_out(settings_.policy.policy.value));
+  pools_.set_limits(account_.budget(), before_growth(running_out(settings_.policy.policy.value)));
 }
 
 /// Counts the waits for other pools of the device at its end.
@@ -263,7 +263,7 @@ Arena::Shared Arena::share(CUdeviceptr base, Bytes& size) noexcept {
       admission_.note_freed(charge->ticket, charge->bytes, false);
     }
     upstream_.disown(address, held->size);
-    size = held->size;
+    size = DriverUpstream::charged(held->size);
     return Shared::kGiven;
   } catch (const std::exception&) {
     return Shared::kPart;

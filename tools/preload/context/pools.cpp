@@ -85,7 +85,8 @@ Pool& Pools::make_second() {
     second_.store(second_owner_.get());
     // Callers set the first pool's limits, then this one's if it exists. So one of the two threads
     // reaches this pool last.
-    second_owner_->set_limits(first_.budget(), running_out(settings_.policy.policy.value));
+    second_owner_->set_limits(first_.budget(),
+                              before_growth(running_out(settings_.policy.policy.value)));
   });
   return *second();
 }

@@ -10,7 +10,7 @@ namespace weir::preload {
 
 void* DriverUpstream::allocate(Bytes size) {
   if (gone_.load(std::memory_order_relaxed)) return nullptr;
-  Account::Claim claim(account_, 1, size);
+  Account::Claim claim(account_, 1, charged(size));
   if (claim.count() == 0) return nullptr;
   const NoCancel no_cancel;  // the driver may wait
   const Inside inside;
@@ -38,7 +38,7 @@ void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
   }
   const CUresult code = release(pointer, size);
   if (code == CUDA_SUCCESS) {
-    account_.withdraw(size);
+    account_.withdraw(charged(size));
     return;
   }
   // Memory that cannot be returned stays charged permanently.
@@ -53,7 +53,7 @@ CUresult DriverUpstream::release(void* pointer, Bytes size) noexcept {
     const Lock lock(mutex_);
     returning = returning_.insert(given_.extract(pointer));
   }
-  used_.fetch_sub(size.count, std::memory_order_relaxed);
+  used_.fetch_sub(charged(size).count, std::memory_order_relaxed);
   CUresult code = CUDA_ERROR_INVALID_CONTEXT;
   {
     const NoCancel no_cancel;
@@ -61,7 +61,7 @@ CUresult DriverUpstream::release(void* pointer, Bytes size) noexcept {
     const ContextScope scope(driver_, context_);
     if (scope.good()) code = driver_.cuMemFree_v2(reinterpret_cast<CUdeviceptr>(pointer));
   }
-  if (code != CUDA_SUCCESS) used_.fetch_add(size.count, std::memory_order_relaxed);
+  if (code != CUDA_SUCCESS) used_.fetch_add(charged(size).count, std::memory_order_relaxed);
   {
     const Lock lock(mutex_);
     auto node = returning_.extract(returning);
@@ -118,7 +118,7 @@ bool DriverUpstream::note(const void* pointer, Bytes size) noexcept {
   } catch (const std::exception&) {
     return false;  // host memory is full
   }
-  used_.fetch_add(size.count, std::memory_order_relaxed);
+  used_.fetch_add(charged(size).count, std::memory_order_relaxed);
   return true;
 }
 
@@ -151,7 +151,7 @@ void DriverUpstream::disown(const void* pointer, Bytes size) noexcept {
     const Lock lock(mutex_);
     given_.erase(pointer);
   }
-  used_.fetch_sub(size.count, std::memory_order_relaxed);
+  used_.fetch_sub(charged(size).count, std::memory_order_relaxed);
 }
 
 ContextPages* DriverUpstream::pages() noexcept {

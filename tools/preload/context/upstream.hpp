@@ -28,6 +28,10 @@ class DriverUpstream final : public Upstream {
       : driver_(driver), context_(context), account_(account), fences_(fences) {}
   /// Returns null if the budget or the device has no more. Throws DriverError for any other fault.
   [[nodiscard]] void* allocate(Bytes size) override;
+  /// Returns what the driver takes for `size`.
+  [[nodiscard]] static Bytes charged(Bytes size) noexcept {
+    return Bytes{kAlignment} * ((size.count + kAlignment - 1) / kAlignment);
+  }
   /// Call between `begin_release` and `end_release`.
   void deallocate(void* pointer, Bytes size) noexcept override;
   void begin_release() noexcept override { account_.begin_release(); }

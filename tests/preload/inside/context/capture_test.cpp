@@ -132,6 +132,28 @@ TEST_F(CaptureUnder, NothingIsQueriedRecordedOrGivenBack) {
   (void)allocate(8 * kMib);
 }
 
+// A program that lost its way in a capture goes on with other streams.
+TEST_F(CaptureUnder, OneInRelaxedModeThatNeverEndsKeepsNoFreedMemoryBack) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUstream captured = make_stream();
+  const CUstream stream = make_stream();
+  const CUdeviceptr before = allocate(kBytes);
+  ASSERT_EQ(cuMemsetD8Async(before, 1, kBytes, captured), CUDA_SUCCESS);
+  begin_capture(captured, CU_STREAM_CAPTURE_MODE_RELAXED);
+  on_another_thread([&] {
+    for (int i = 0; i < 20; ++i) {
+      const CUdeviceptr any = allocate(8 * kMib);
+      const CUdeviceptr ordered = allocate(4 * kMib, stream);
+      ASSERT_EQ(cuMemsetD8Async(any, 1, 8 * kMib, stream), CUDA_SUCCESS);
+      free(any);
+      free(ordered, stream);
+    }
+  });
+  free(before);
+  EXPECT_EQ(weir_standin_late_uses(), 0U);
+  end_capture(captured);
+}
+
 TEST_F(Capture, AHostFunctionRunsWithEachLaunchOfItsGraph) {
   const CUstream stream = make_stream();
   begin_capture(stream);

@@ -46,6 +46,39 @@ TEST_F(RunningOutInside, GivesUpAfterTheLongestWaitAndSaysSoOnce) {
   free(small);
 }
 
+// What is awaited may wait for this thread, as in a collective of two devices.
+TEST_F(RunningOutInside, AfterAWaitThatRanOutTheNextOnesAreShort) {
+  constexpr auto kLongest = std::chrono::milliseconds(2000);
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}, {"WEIR_MAX_WAIT", "2s"}}));
+  (void)fill_and_free(8 * kMib);
+  const auto time_of_ten = [] {
+    const auto before = std::chrono::steady_clock::now();
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(try_allocate(16 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+    return std::chrono::steady_clock::now() - before;
+  };
+  EXPECT_LT(time_of_ten(), 5 * kLongest);
+  // Once the device has moved, it is waited for again.
+  release_all();
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  free(allocate(16 * kMib));
+  release_while_waiting(fill_and_free(16 * kMib), [] { free(allocate(8 * kMib)); });
+}
+
+// It waits as long as it may each time, if only captures in relaxed mode are open.
+TEST_F(RunningOutInside, TheReportNamesACaptureThatHoldsMemoryBack) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "16MiB"}, {"WEIR_MAX_WAIT", "50ms"}}));
+  const CUstream captured = make_stream();
+  const CUdeviceptr block = allocate(8 * kMib);
+  begin_capture(captured);
+  free(block);
+  const weir::testing::LogCapture log;
+  EXPECT_EQ(try_allocate(12 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  end_capture(captured);
+  ASSERT_EQ(log.containing("a capture of stream 0x").size(), 1U);
+  EXPECT_NE(log.containing("(mode global) has been open for").size(), 0U);
+  EXPECT_EQ(try_allocate(12 * kMib), CUDA_SUCCESS);
+}
+
 TEST_F(RunningOutInside, TheReportGoesToStandardError) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "1MiB"}}));
   (void)allocate(kMib / 2);

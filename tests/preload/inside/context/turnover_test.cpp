@@ -120,6 +120,26 @@ TEST_F(Turnover, ThreadsThatAreGoneCostNeitherCallsNorMemory) {
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U) << "as while their work is under way";
 }
 
+// As with side streams that are made anew for each step, while the host is ahead of the device.
+TEST_F(Turnover, NewStreamsTakeOverWhatOthersHaveFreedRatherThanEachHavingItsOwn) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const CUstream main = make_stream();
+  hold(main);
+  const CUevent event = make_event();
+  for (int i = 0; i < 20; ++i) {
+    const CUstream side = make_stream();
+    ASSERT_EQ(cuEventRecord(event, main), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamWaitEvent(side, event, 0), CUDA_SUCCESS);
+    const CUdeviceptr block = allocate(8 * kMib, side);
+    ASSERT_EQ(cuMemsetD8Async(block, 1, 8 * kMib, side), CUDA_SUCCESS);
+    free(block, side);
+  }
+  EXPECT_LE(weir_standin_peak(0), 16 * kMib);
+  EXPECT_EQ(statistics().waits, 0U);
+  settle();
+  EXPECT_EQ(weir_standin_late_uses(), 0U);
+}
+
 // So far behind that none is passed at once, and all are when somebody synchronizes.
 TEST_F(Turnover, ThreadsThatAreGoneAreForgottenThoughTheDeviceIsBehind) {
   ASSERT_NO_FATAL_FAILURE(start_large());

@@ -132,6 +132,7 @@ TEST_F(Counted, WhatIsLeftOfADestroyedPoolUntilItIsFreed) {
   ASSERT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
   EXPECT_EQ(used(), mib(4));
   free(left, nullptr);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_EQ(used(), Bytes{});
 }
 

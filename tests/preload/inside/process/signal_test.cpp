@@ -179,6 +179,7 @@ TEST_F(SignalHandler, TakesMemoryInStreamOrderFromTheDriver) {
   EXPECT_EQ(handler.code, CUDA_SUCCESS);
   EXPECT_EQ(weir_standin_calls("cuMemAllocAsync"), 1U);
   EXPECT_EQ(passed("direct"), Bytes{kBytes});
+  all_is_counted = false;  // the driver's default pool keeps more than what is asked
   free(handler.pointer, handler.stream);
   EXPECT_EQ(weir_standin_calls("cuMemFreeAsync"), 1U);
   EXPECT_EQ(passed("direct"), Bytes{});
