@@ -93,7 +93,7 @@ Pool::~Pool() {
         "a pool cannot learn whether the device is done with its memory: the memory is leaked");
     return;
   }
-  strategy_->give_back_all();
+  strategy_->release_all();
 }
 
 void* Pool::allocate(Bytes bytes, StreamId stream, std::string_view label) {

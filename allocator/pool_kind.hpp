@@ -41,7 +41,7 @@ class PoolStrategy {
   /// See Pool::trim.
   virtual Bytes trim(Bytes keep) = 0;
   /// Releases everything when the pool ends and the device is done.
-  virtual void give_back_all() = 0;
+  virtual void release_all() = 0;
 
  protected:
   PoolState& state_;

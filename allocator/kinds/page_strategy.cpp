@@ -163,7 +163,7 @@ Block* PageStrategy::move_pages(Attempt& request, PageMove& move) {
   }
   if (fault != nullptr) std::rethrow_exception(fault);
   request.upstream_refused = block == nullptr;
-  request.lacks = Bytes{(move.create - move.created) * paged_.page().count};
+  request.lacks = source_.page_size() * (move.create - move.created);
   return block;
 }
 
@@ -214,7 +214,7 @@ Bytes PageStrategy::trim(Bytes keep) {
   return sum;
 }
 
-void PageStrategy::give_back_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
+void PageStrategy::release_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
   // No other thread uses the pool any more; no lock during calls of the source.
   const auto unmap = [&](Mapping mapping) { return source_.unmap(std::span(&mapping, 1)) == 1; };
   // Destroy a page only if nothing maps it: a stale place that is left may map any.

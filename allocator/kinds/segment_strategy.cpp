@@ -155,7 +155,7 @@ Bytes SegmentStrategy::trim(Bytes keep) {
   return sum;
 }
 
-void SegmentStrategy::give_back_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
+void SegmentStrategy::release_all() WEIR_NO_THREAD_SAFETY_ANALYSIS {
   // No other thread uses the pool any more; no lock during calls of the upstream.
   state_.upstream.begin_release();
   index_->for_each_segment(

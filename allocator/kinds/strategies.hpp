@@ -25,7 +25,7 @@ class SegmentStrategy : public PoolStrategy {
   [[nodiscard]] Block* make_room(Attempt& request) override;
   [[nodiscard]] StageReport room_found(const Attempt& request) const override;
   Bytes trim(Bytes keep) override;
-  void give_back_all() override;
+  void release_all() override;
 
  private:
   /// Takes segments as the index's `take_releasable` does. Pass them to `release`.
@@ -72,7 +72,7 @@ class PageStrategy final : public PoolStrategy {
   [[nodiscard]] Block* make_room(Attempt& /*request*/) override { return nullptr; }
   [[nodiscard]] StageReport room_found(const Attempt& request) const override;
   Bytes trim(Bytes keep) override;
-  void give_back_all() override;
+  void release_all() override;
 
  private:
   /// Reserves addresses for a block; false if there are none.

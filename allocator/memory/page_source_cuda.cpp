@@ -105,17 +105,17 @@ std::size_t CudaPages::create(std::span<Page> pages) {
   PagesDone made = on_device(device_, [&] { return pages_.create(pages.first(taken)); });
   if (made.code != CUDA_SUCCESS && made.code != CUDA_ERROR_OUT_OF_MEMORY) {
     destroy(pages.first(made.count));
-    gauge_.give_back(page_size() * (taken - made.count));
+    gauge_.withdraw(page_size() * (taken - made.count));
     throw CudaError(made.call, runtime_code(made.code), format_bytes(page_size()));
   }
-  gauge_.give_back(page_size() * (taken - made.count));
+  gauge_.withdraw(page_size() * (taken - made.count));
   return made.count;
 }
 
 /// Memory that cannot be returned stays charged permanently.
 void CudaPages::destroy(std::span<const Page> pages) noexcept {
   const PagesDone done = on_device(device_, [&] { return pages_.destroy(pages); });
-  gauge_.give_back(page_size() * done.count);
+  gauge_.withdraw(page_size() * done.count);
   if (done.code != CUDA_SUCCESS) report(done, "pages cannot be released");
 }
 

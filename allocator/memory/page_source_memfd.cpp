@@ -138,10 +138,10 @@ std::size_t MemfdPages::create(std::span<Page> pages) {
       }
     }
   } catch (...) {
-    gauge_.give_back(kPageSize * taken);
+    gauge_.withdraw(kPageSize * taken);
     throw;
   }
-  gauge_.give_back(kPageSize * (taken - made));
+  gauge_.withdraw(kPageSize * (taken - made));
   return made;
 }
 
@@ -150,13 +150,13 @@ void MemfdPages::destroy(std::span<const Page> pages) noexcept {
   while (!pages.empty()) {
     const std::size_t run =
         run_length(pages, [](const Page& a, const Page& b) { return b.id == a.id + 1; });
-    give_back(pages.front(), run);
+    release(pages.front(), run);
     pages = pages.subspan(run);
   }
 }
 
 /// Memory that cannot be returned stays charged permanently.
-void MemfdPages::give_back(Page first, std::size_t count) noexcept {
+void MemfdPages::release(Page first, std::size_t count) noexcept {
   if (fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(first),
                 static_cast<off_t>(count * kSize)) != 0) {
     log(LogLevel::kError,
@@ -171,7 +171,7 @@ void MemfdPages::give_back(Page first, std::size_t count) noexcept {
     }
   }
   // Only now: whoever takes this room must find a page for it.
-  gauge_.give_back(kPageSize * count);
+  gauge_.withdraw(kPageSize * count);
 }
 
 std::size_t MemfdPages::map(std::span<const Mapping> mappings) noexcept {

@@ -42,7 +42,7 @@ class MemfdPages final : public PageSource {
  private:
   [[nodiscard]] bool in_owner() const noexcept;
   [[nodiscard]] bool map_run(const Mapping& first, std::size_t count) noexcept;
-  void give_back(Page first, std::size_t count) noexcept;
+  void release(Page first, std::size_t count) noexcept;
   /// Leaves the mapped addresses reserved and unmapped.
   [[nodiscard]] bool clear_mapped(void* address, std::size_t bytes) noexcept;
 

@@ -66,7 +66,7 @@ std::size_t SimulatedPages::create(std::span<Page> pages) {
 }
 
 void SimulatedPages::destroy(std::span<const Page> pages) noexcept {
-  gauge_.give_back(page_size_ * pages.size());
+  gauge_.withdraw(page_size_ * pages.size());
 }
 
 }  // namespace
@@ -96,13 +96,13 @@ PageSource* HostMemoryUpstream::pages() noexcept {
 void* HostUpstream::allocate(Bytes size) {
   if (!gauge_.take(size)) return nullptr;
   void* pointer = std::aligned_alloc(kAlignment, padded(size).count);
-  if (pointer == nullptr) gauge_.give_back(size);
+  if (pointer == nullptr) gauge_.withdraw(size);
   return pointer;
 }
 
 void HostUpstream::deallocate(void* pointer, Bytes size) noexcept {
   std::free(pointer);
-  gauge_.give_back(size);
+  gauge_.withdraw(size);
 }
 
 void* MappedUpstream::allocate(Bytes size) {
@@ -110,13 +110,13 @@ void* MappedUpstream::allocate(Bytes size) {
   void* pointer =
       mmap(nullptr, size.count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pointer != MAP_FAILED) return pointer;
-  gauge_.give_back(size);
+  gauge_.withdraw(size);
   return nullptr;
 }
 
 void MappedUpstream::deallocate(void* pointer, Bytes size) noexcept {
   munmap(pointer, size.count);
-  gauge_.give_back(size);
+  gauge_.withdraw(size);
 }
 
 void* SimulatedUpstream::allocate(Bytes size) {
@@ -127,7 +127,7 @@ void* SimulatedUpstream::allocate(Bytes size) {
 }
 
 void SimulatedUpstream::deallocate(void* /*pointer*/, Bytes size) noexcept {
-  gauge_.give_back(size);
+  gauge_.withdraw(size);
 }
 
 PageSource* SimulatedUpstream::pages() noexcept {

@@ -95,8 +95,8 @@ class CapacityGauge {
   [[nodiscard]] bool take(Bytes size) noexcept;
   /// Takes as many of `count` pieces of `size` (not zero) as fit. Returns how many.
   [[nodiscard]] std::size_t take_up_to(std::size_t count, Bytes size) noexcept;
-  /// Gives back what `take` took.
-  void give_back(Bytes size) noexcept { used_.fetch_sub(size.count, std::memory_order_relaxed); }
+  /// Undoes `take`.
+  void withdraw(Bytes size) noexcept { used_.fetch_sub(size.count, std::memory_order_relaxed); }
   [[nodiscard]] Bytes capacity() const noexcept { return capacity_; }  ///< as constructed
   /// Returns the bytes in use.
   [[nodiscard]] Bytes used() const noexcept { return {used_.load(std::memory_order_relaxed)}; }

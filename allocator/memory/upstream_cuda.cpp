@@ -23,10 +23,10 @@ void* allocate_checked(CapacityGauge& gauge, int device, Bytes size, const char*
     const cudaError_t code = take_cuda_error(call(&pointer));
     if (code == cudaSuccess) return pointer;
     if (code != cudaErrorMemoryAllocation) throw CudaError(name, code, format_bytes(size));
-    gauge.give_back(size);
+    gauge.withdraw(size);
     return nullptr;
   } catch (...) {
-    gauge.give_back(size);
+    gauge.withdraw(size);
     throw;
   }
 }
@@ -38,7 +38,7 @@ void deallocate_checked(CapacityGauge& gauge, int device, Bytes size, const char
   try {
     const CudaScope scope(device);
     check_cuda(call(), name);
-    gauge.give_back(size);
+    gauge.withdraw(size);
   } catch (const std::exception& error) {
     log(LogLevel::kError, format_bytes(size) + " cannot be released: " + error.what());
   }

@@ -93,9 +93,8 @@ TEST_P(PoolWaiting, WhatIsForAllStreamsIsNotHandedOverButWaitedFor) {
 TEST_P(PoolWaiting, AWaitEndsWithTheRequestsTime) {
   (void)freed(unit * 4, a);
   std::atomic<std::uint64_t> changes{1};
-  for (const WaitLimit& limit :
-       {WaitLimit{.until = std::chrono::steady_clock::time_point::min()},
-        WaitLimit{.watched = &changes, .seen = 0}}) {
+  for (const WaitLimit& limit : {WaitLimit{.until = std::chrono::steady_clock::time_point::min()},
+                                 WaitLimit{.watched = &changes, .seen = 0}}) {
     Attempt attempt{.limit = limit, .for_all = true};
     EXPECT_EQ(pool.try_allocate(unit * 4, b, {}, attempt), nullptr);
   }

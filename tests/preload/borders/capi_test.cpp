@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "tests/preload/borders/fake_api.hpp"
-#include "tools/preload/driver/marks.hpp"
 #include "tools/preload/borders/weir.h"
+#include "tools/preload/driver/marks.hpp"
 
 namespace weir::preload {
 namespace {

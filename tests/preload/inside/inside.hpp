@@ -259,11 +259,11 @@ class Inside : public ::testing::Test {
   /// A batch of the calling thread.
   [[nodiscard]] static std::optional<TicketRef> begin_batch_in(Arena& arena, const char* kind) {
     Call call;
-    return arena.begin_batch(call, kind);
+    return arena.batches().begin(call, kind);
   }
   static void end_batch_in(Arena& arena) {
     Call call;
-    arena.end_batch(call);
+    arena.batches().end(call);
   }
   [[nodiscard]] static Statistics statistics() { return arena().pool().statistics(); }
   [[nodiscard]] static Bytes used() { return arena().account().used(); }

@@ -5,20 +5,9 @@
 namespace weir::preload {
 
 // Whoever lowers the budget reads afterwards what is used, and may promise the rest to another
-// process. So a take reads the budget again after it has taken: of the two one sees the other,
-// since these four accesses are in one order (seq_cst).
-bool Account::take(Bytes bytes) noexcept {
-  std::uint64_t used = used_.load();
-  do {
-    const std::uint64_t budget = this->budget().count;
-    if (used > budget || bytes.count > budget - used) return false;
-  } while (!used_.compare_exchange_weak(used, used + bytes.count));
-  if (used + bytes.count <= budget().count) return true;
-  withdraw(bytes);
-  return false;
-}
-
-// Ends: each round more the budget was lowered meanwhile.
+// process. So this reads the budget again after it has taken: of the two one sees the other,
+// since these four accesses are in one order (seq_cst). Ends: each round more the budget was
+// lowered meanwhile.
 std::size_t Account::take_up_to(std::size_t count, Bytes size) noexcept {
   for (;;) {
     std::uint64_t used = used_.load();
@@ -104,18 +93,14 @@ void Account::remove_passed(Kind kind, Bytes bytes) noexcept {
 Bytes Account::set_passed(Kind kind, Bytes bytes) noexcept {
   const Lock lock(mutex_);
   Passed& passed = kinds_[static_cast<std::size_t>(kind)];
-  const Bytes before = passed.level.current;
-  if (bytes > before) {
-    const Bytes more = minus_or_zero(bytes, before);
-    charge(more);
-    passed.level.add(more);
-    passed.sum += more;
-    ++passed.calls;
-    return {};
-  }
-  const Bytes less = minus_or_zero(before, bytes);
+  const Bytes less = minus_or_zero(passed.level.current, bytes);
+  const Bytes more = minus_or_zero(bytes, passed.level.current);
   withdraw(less);
+  charge(more);
   passed.level.remove(less);
+  passed.level.add(more);
+  passed.sum += more;
+  passed.calls += more.count != 0 ? 1 : 0;
   return less;
 }
 

@@ -42,22 +42,15 @@ class Account {
   /// Call after the budget was raised and the pools know it.
   void note_raise() noexcept { raises_.fetch_add(1); }
   [[nodiscard]] const std::atomic<std::uint64_t>& raises() const noexcept { return raises_; }
-  /// Returns whether pools release freed memory until `used` is within a lowered budget.
-  [[nodiscard]] bool trims_what_comes_free() const noexcept {
-    return trims_.load(std::memory_order_relaxed);
-  }
-  void trim_what_comes_free(bool on) noexcept {
-    trims_.store(on);  // in one order with the budget: Device::trim_to_budget
-  }
   /// Where more budget comes from, or null. Set before other threads know the account.
   void draw_from(BudgetSource* source) noexcept { source_ = source; }
   [[nodiscard]] BudgetSource* source() const noexcept { return source_; }
   /// Returns the bytes taken, which exceed the budget if requests that may not be refused took
   /// more.
-  [[nodiscard]] Bytes used() const noexcept { return {used_.load()}; }  // in one order: see take
+  [[nodiscard]] Bytes used() const noexcept {
+    return {used_.load()};
+  }  // in one order: see take_up_to
 
-  /// Takes `bytes` if they fit; otherwise takes nothing and returns false.
-  [[nodiscard]] bool take(Bytes bytes) noexcept;
   void withdraw(Bytes bytes) noexcept { used_.fetch_sub(bytes.count, std::memory_order_relaxed); }
   /// Takes `bytes` even if they do not fit: the device has already served them.
   void charge(Bytes bytes) noexcept { used_.fetch_add(bytes.count, std::memory_order_relaxed); }
@@ -119,8 +112,8 @@ class Account {
     return minus_or_zero(used() + bytes, budget());
   }
 
-  /// Adds memory of `kind` served outside the pools. If it counts, `take` or `charge` has its
-  /// bytes.
+  /// Adds memory of `kind` served outside the pools. If it counts, a claim or `charge` has
+  /// its bytes.
   void add_passed(Kind kind, Bytes bytes);
   void remove_passed(Kind kind, Bytes bytes) noexcept;
   /// Sets the level of `kind` to the driver's figure. Returns how much lower it is than before.
@@ -128,13 +121,6 @@ class Account {
   /// Returns the sum over all kinds that count.
   [[nodiscard]] Bytes passed() const;
   [[nodiscard]] std::vector<Passed> passed_kinds() const;
-
-  void note_served(Bytes bytes) noexcept {
-    served_calls_.fetch_add(1, std::memory_order_relaxed);
-    served_.fetch_add(bytes.count, std::memory_order_relaxed);
-  }
-  [[nodiscard]] std::uint64_t served_calls() const noexcept { return served_calls_.load(); }
-  [[nodiscard]] Bytes served() const noexcept { return {served_.load()}; }
 
  private:
   [[nodiscard]] std::size_t claim(std::size_t count, Bytes size) noexcept;
@@ -148,10 +134,7 @@ class Account {
   std::atomic<std::uint64_t> limit_;
   BudgetSource* source_ = nullptr;
   std::atomic<std::uint64_t> raises_{0};
-  std::atomic<bool> trims_{false};
   std::atomic<std::uint64_t> used_{0};
-  std::atomic<std::uint64_t> served_calls_{0};
-  std::atomic<std::uint64_t> served_{0};
   mutable Mutex mutex_{LockRank::kLeaf};
   std::array<Passed, kKinds> kinds_ WEIR_GUARDED_BY(mutex_){};
   Bytes claimed_ WEIR_GUARDED_BY(mutex_);               ///< part of `used_`, by open claims

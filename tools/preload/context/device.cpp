@@ -58,9 +58,10 @@ std::vector<Arena*> Device::arenas() const {
   return arenas_;
 }
 
-bool Device::is_hopeless(Bytes bytes) const noexcept {
+bool Device::is_hopeless(Bytes bytes, bool drains) const noexcept {
   try {
-    return account_.is_hopeless(bytes, kept() + own_.unused());
+    const Bytes pending = drains ? own_.pending() : Bytes{};
+    return account_.is_hopeless(bytes, kept() + own_.unused() + pending);
   } catch (const std::exception&) {
     return false;  // nobody is told that it is hopeless
   }
@@ -95,7 +96,7 @@ std::optional<Release> Device::oldest_release() const {
   Fences::Clock::time_point recorded;
   for (Arena* const arena : arenas()) {
     if (arena->fences().capturing()) continue;
-    const auto point = arena->pool().oldest_outstanding();
+    const auto point = arena->pool().oldest(&Pool::oldest_outstanding);
     if (!point) continue;
     const auto its = arena->fences().recorded(*point);
     if (oldest && its >= recorded) continue;
@@ -130,7 +131,7 @@ timeline::BudgetAnswer Device::change_budget(std::string_view by, const Change& 
     result.code = timeline::BudgetCode::kTaken;
     follow_budget();
     if (budget > result.before) account_.note_raise();
-    account_.trim_what_comes_free(true);
+    trims_.store(true);
     log(LogLevel::kInfo, "the budget of GPU " + std::to_string(number()) + " is " +
                              format_bytes(budget) + " now and was " + format_bytes(result.before) +
                              " (" + std::string(by) + ")");
@@ -174,7 +175,7 @@ BudgetView Device::view(Bytes free, Bytes total) const {
 }
 
 void Device::keep_budget() noexcept {
-  if (account_.trims_what_comes_free()) trim_above({});
+  if (trims_.load(std::memory_order_relaxed)) trim_above({});
   keep_share();
 }
 
@@ -184,7 +185,7 @@ void Device::keep_share() noexcept {
 }
 
 void Device::trim_to_budget() noexcept {
-  account_.trim_what_comes_free(true);
+  trims_.store(true);
   trim_above({});
 }
 
@@ -200,9 +201,9 @@ void Device::trim_above(std::chrono::nanoseconds most) noexcept {
     });
   }
   if (above().count != 0) return;
-  account_.trim_what_comes_free(false);
+  trims_.store(false);
   // A budget lowered in between is seen here, or its flag was set after this.
-  if (above().count != 0) account_.trim_what_comes_free(true);
+  if (above().count != 0) trims_.store(true);
 }
 
 }  // namespace weir::preload

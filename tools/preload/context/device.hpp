@@ -63,11 +63,20 @@ class Device {
   /// Whether it has or had an arena.
   [[nodiscard]] bool was_used() const noexcept { return used_.load(); }
 
+  /// Counts a request that the pools have served.
+  void note_served(Bytes bytes) noexcept {
+    served_calls_.fetch_add(1, std::memory_order_relaxed);
+    served_.fetch_add(bytes.count, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t served_calls() const noexcept { return served_calls_.load(); }
+  [[nodiscard]] Bytes served() const noexcept { return {served_.load()}; }
+
   // Room for requests. Arenas with a captured stream are left out: nothing of theirs can be
   // released or waited for.
 
-  /// Returns whether no work that is submitted could make room for `bytes`.
-  [[nodiscard]] bool is_hopeless(Bytes bytes) const noexcept;
+  /// Returns whether no work that is submitted could make room for `bytes`. `drains`: it may be
+  /// waited for, also for what is freed into the program's own pools.
+  [[nodiscard]] bool is_hopeless(Bytes bytes, bool drains) const noexcept;
   /// Returns what the pools keep unused, except the pool `but`.
   [[nodiscard]] Bytes kept(const Pool* but = nullptr) const;
   /// Returns the most of that which `trim` could release, given how far the device has come.
@@ -99,6 +108,8 @@ class Device {
   /// Makes the arenas follow the account's budget. Needs `budget_mutex`.
   void follow_budget();
 
+  /// Returns whether pools release freed memory until a lowered budget is met.
+  [[nodiscard]] bool trims_what_comes_free() const noexcept { return trims_; }
   /// Takes a part of the share that the settings name. Call before other threads know the device.
   /// `meanwhile` runs while others are waited for. Throws UsageError.
   void attach(std::function<void()> meanwhile);
@@ -117,6 +128,10 @@ class Device {
   OwnMemory own_;
   std::unique_ptr<DeviceShare> share_;
   std::atomic<bool> used_{false};
+  /// Whether pools release freed memory. In one order with the budget: trim_to_budget.
+  std::atomic<bool> trims_{false};
+  std::atomic<std::uint64_t> served_calls_{0};
+  std::atomic<std::uint64_t> served_{0};
   Mutex budget_mutex_{LockRank::kSources};
   mutable Mutex mutex_{LockRank::kOrder};
   std::vector<Arena*> arenas_ WEIR_GUARDED_BY(mutex_);

@@ -91,7 +91,7 @@ void DeviceShare::lower_budget() {
   }
   const Bytes others = minus_or_zero(minus_or_zero(used, reserved), cached);
   Limit limit(*this, its, {.held = others, .committed = others});
-  its.back()->limit_to_use(limit);
+  its.back()->batches().limit_to_use(limit);
 }
 
 void DeviceShare::return_wanted() noexcept {

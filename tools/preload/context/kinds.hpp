@@ -62,7 +62,7 @@ inline constexpr std::array kKindRows{
     KindRow{Kind::kContexts, "contexts", "CUDA's own memory", Sizing::kMeasured, true, true, false},
     KindRow{Kind::kShared, "shared", "shared by cuIpcGetMemHandle", Sizing::kAsked, true, true,
             false},
-    KindRow{Kind::kDirect, "direct", "cuMemAlloc in a signal handler", Sizing::kAsked, true, true,
+    KindRow{Kind::kDirect, "direct", "served by the driver otherwise", Sizing::kAsked, true, true,
             false},
     KindRow{Kind::kManaged, "managed", "managed memory", Sizing::kAsked, false, true, false},
     KindRow{Kind::kHost, "host", "page-locked host memory", Sizing::kAsked, false, false, false},

@@ -11,7 +11,7 @@
 namespace weir::preload {
 
 class Arena;
-class Fences;
+class FollowedStreams;
 
 struct LastFound {
   // By the current context, as of a generation of the arenas.
@@ -23,7 +23,7 @@ struct LastFound {
   std::uint64_t primary_generation = 0;
   Arena* primary = nullptr;
   // By a stream's handle, as of so many changes of handles.
-  const Fences* fences = nullptr;
+  const FollowedStreams* streams = nullptr;
   CUstream handle = nullptr;
   std::uint64_t changes = 0;
   StreamId id{};

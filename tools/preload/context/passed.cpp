@@ -27,7 +27,11 @@ std::optional<PassedTable::Entry> PassedTable::take(Kind kind, std::uint64_t han
 }
 
 void PassedTable::remove(const Entry& entry) noexcept {
-  if (entry.pool == nullptr) entry.account->remove_passed(entry.kind, entry.bytes);
+  if (entry.pool != nullptr) {
+    if (entry.own != nullptr) entry.own->note_freed(entry.pool, entry.bytes);
+  } else {
+    entry.account->remove_passed(entry.kind, entry.bytes);
+  }
 }
 
 void PassedTable::settle(std::uint64_t handle, const std::optional<Entry>& entry,
@@ -41,15 +45,26 @@ void PassedTable::settle(std::uint64_t handle, const std::optional<Entry>& entry
   }
 }
 
-void PassedTable::orphan(CUmemoryPool pool) noexcept {
+Bytes PassedTable::orphan(CUmemoryPool pool) noexcept {
+  Bytes alive;
+  Entry* first = nullptr;
   const Lock lock(mutex_);
   for (auto& [handle, entry] : entries_) {
     if (entry.pool != pool) continue;
     entry.pool = nullptr;
     entry.kind = Kind::kDirect;
+    alive += entry.bytes;
+    if (first == nullptr) first = &entry;
     entry.account->charge(entry.bytes);
     entry.account->add_passed(entry.kind, entry.bytes);
   }
+  // The driver keeps whole pieces.
+  const Bytes more = minus_or_zero(OwnMemory::in_pieces(alive), alive);
+  if (first == nullptr || more.count == 0) return alive;
+  first->bytes += more;
+  first->account->charge(more);
+  first->account->add_passed(first->kind, more);
+  return alive + more;
 }
 
 void PassedTable::forget(CUcontext context) noexcept {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "allocator/base/mutex.hpp"
-#include "tools/preload/context/account.hpp"
+#include "tools/preload/context/own_memory.hpp"
 
 namespace weir::preload {
 
@@ -21,7 +21,9 @@ class PassedTable {
     CUcontext context = nullptr;  ///< the memory ends with this context
     Kind kind = Kind::kDirect;
     Bytes bytes;
-    CUmemoryPool pool = nullptr;  ///< the program's pool, which is counted as a whole; null if none
+    /// The program's pool, which is counted as a whole by `own`; null if none.
+    CUmemoryPool pool = nullptr;
+    OwnMemory* own = nullptr;
   };
   void add(std::uint64_t handle, const Entry& entry);
   /// Removes and returns the entry with this handle, of `kind` or a kind that shares its numbers.
@@ -29,8 +31,9 @@ class PassedTable {
   [[nodiscard]] std::optional<Entry> take(Kind kind, std::uint64_t handle) noexcept;
   /// Call after `take`. Counts the entry as freed if the driver `freed` it, otherwise puts it back.
   void settle(std::uint64_t handle, const std::optional<Entry>& entry, bool freed) noexcept;
-  /// From now on counts what is left of the pool one by one: the program has destroyed it.
-  void orphan(CUmemoryPool pool) noexcept;
+  /// From now on counts what is alive of the pool one by one: the program has destroyed it. Returns
+  /// how much that is.
+  Bytes orphan(CUmemoryPool pool) noexcept;
   /// Drops the context and its memory.
   void forget(CUcontext context) noexcept;
 

@@ -33,7 +33,7 @@ bool Room::make(const Lack& lack, bool may_wait) noexcept {
     if (Clock::now() >= until_ && ++late_ > kMostLate) return false;
     if (has_changed(lack.refusal, false)) return true;
     if (InCallback::now()) return false;  // which must not call CUDA
-    hopeless_ = lack.refusal == Refusal::kBudget && device_.is_hopeless(lack.whole);
+    hopeless_ = lack.refusal == Refusal::kBudget && device_.is_hopeless(lack.whole, !drained_);
     if (!hopeless_ && trim(lack)) return true;
     BudgetSource* const source = device_.account().source();
     const bool wants_more = lack.refusal == Refusal::kBudget && source != nullptr;

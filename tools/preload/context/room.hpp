@@ -69,9 +69,10 @@ class Room {
   unsigned changes_ = 0;   ///< rounds in a row because something changed
 };
 
-/// Asks for `bytes` until `ask()`, which returns a Refusal, is served or nothing helps.
+/// Asks until `ask()`, which returns a Refusal, is served or nothing helps. `bytes` is what it
+/// claimed last.
 template <typename Ask>
-Refusal obtain(Room& room, Bytes bytes, const Ask& ask) {
+Refusal obtain(Room& room, const Bytes& bytes, const Ask& ask) {
   for (;;) {
     const Refusal refusal = ask();
     if (refusal == Refusal::kNone || refusal == Refusal::kOther) return refusal;

@@ -36,7 +36,7 @@ class DriverUpstream final : public Upstream {
   void deallocate(void* pointer, Bytes size) noexcept override;
   void begin_release() noexcept override { account_.begin_release(); }
   void end_release() noexcept override { account_.end_release(); }
-  /// Returns the device's total: the budget may be raised to it, and `Account::take` enforces the
+  /// Returns the device's total: the budget may be raised to it, and `Account::Claim` enforces the
   /// current one.
   [[nodiscard]] Bytes capacity() const override { return account_.total(); }
   /// Returns null if the driver or the device lacks virtual memory management.

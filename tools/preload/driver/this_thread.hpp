@@ -59,7 +59,9 @@ inline constinit thread_local ThisThread this_thread{};
 using ThreadEnded = std::shared_ptr<const std::atomic<bool>>;
 [[nodiscard]] ThreadEnded end_of_this_thread();
 
-/// Notes that the calling thread uses its own default stream, which other threads cannot name.
+/// Notes that the calling thread uses its own default stream, which other threads cannot name. From
+/// now on another thread's fence on everything has an event on the legacy stream, which waits for
+/// that stream.
 void use_own_stream() noexcept;
 
 /// Which threads use their own default streams.

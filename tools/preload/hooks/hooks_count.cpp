@@ -61,18 +61,25 @@ Bytes array_bytes(const Descriptor* d) noexcept {
   return bytes * element_bytes(d->Format) * d->NumChannels;
 }
 
-/// Notes that a graph gets an allocation node there.
-void note_allocation_node(const CUmemLocation& location) noexcept {
-  const Call call;
-  Process* const process = Process::get();
-  if (process == nullptr || location.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
-  if (Device* const device = process->devices().get(location.id)) device->own().use_graphs();
+/// Adds an allocation node of `bytes` by `add()`, and makes room for it. Its address is in
+/// `pointer`.
+template <typename Add>
+CUresult added_allocation(const CUmemLocation& location, std::size_t bytes,
+                          const CUdeviceptr* pointer, const Add& add) noexcept {
+  Call call;
+  Process* const process = location.type == CU_MEM_LOCATION_TYPE_DEVICE ? Process::get() : nullptr;
+  Device* const device = process != nullptr ? process->devices().get(location.id) : nullptr;
+  if (device != nullptr) device->own().use_graphs();
+  return obtain(call, process, device, {.kind = Kind::kGraphs, .bytes = {bytes}}, add, pointer);
 }
 
 #if CUDA_VERSION >= 12020
-void note_node(const CUgraphNodeParams* parameters) noexcept {
-  const bool allocates = parameters != nullptr && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-  if (allocates) note_allocation_node(parameters->alloc.poolProps.location);
+/// The same for any node.
+template <typename Add>
+CUresult added_node(CUgraphNodeParams* parameters, const Add& add) noexcept {
+  if (parameters == nullptr || parameters->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) return add();
+  return added_allocation(parameters->alloc.poolProps.location, parameters->alloc.bytesize,
+                          &parameters->alloc.dptr, add);
 }
 #endif
 
@@ -245,23 +252,29 @@ CUresult cuMemFreeHost(void* pointer) {
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                 std::size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
-  if (parameters != nullptr) note_allocation_node(parameters->poolProps.location);
-  return pass(&Driver::cuGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
+  const auto add = [&] {
+    return pass(&Driver::cuGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
+  };
+  if (parameters == nullptr) return add();
+  return added_allocation(parameters->poolProps.location, parameters->bytesize, &parameters->dptr,
+                          add);
 }
 
 #if CUDA_VERSION >= 12020
 CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                         std::size_t count, CUgraphNodeParams* parameters) {
-  note_node(parameters);
-  return pass(&Driver::cuGraphAddNode, node, graph, dependencies, count, parameters);
+  return added_node(parameters, [&] {
+    return pass(&Driver::cuGraphAddNode, node, graph, dependencies, count, parameters);
+  });
 }
 #endif
 #if CUDA_VERSION >= 12030
 CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                            const CUgraphEdgeData* edges, std::size_t count,
                            CUgraphNodeParams* parameters) {
-  note_node(parameters);
-  return pass(&Driver::cuGraphAddNode_v2, node, graph, dependencies, edges, count, parameters);
+  return added_node(parameters, [&] {
+    return pass(&Driver::cuGraphAddNode_v2, node, graph, dependencies, edges, count, parameters);
+  });
 }
 #endif
 

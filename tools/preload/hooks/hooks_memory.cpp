@@ -56,26 +56,29 @@ CUresult allocate_async(F Driver::*real, bool per_thread, CUdeviceptr* pointer, 
   Arena* const arena = here.arena;
   const auto by_driver = [&] { return pass(real, pointer, bytes, pool..., stream); };
   if (arena == nullptr) return note_passed(call, by_driver(), pointer, bytes);
-  Device& device = arena->device();
+  Device* device = &arena->device();
   Wanted wanted{.kind = Kind::kGraphs, .bytes = {bytes}, .context = arena->context()};
   if (captured(*process, stream, per_thread)) {
-    device.own().use_graphs();
-    return obtain(call, process, &device, wanted, by_driver, pointer);
+    device->own().use_graphs();
+    return obtain(call, process, device, wanted, by_driver, pointer);
   }
   if constexpr (sizeof...(pool) != 0) {
-    const bool is_default = device.own().is_default(pool...);
+    const bool is_default = device->own().is_default(pool...);
     wanted.pool = is_default ? nullptr : (pool, ...);
   } else {
-    wanted.pool = device.own().current();
+    wanted.pool = device->own().current();
   }
   if (wanted.pool == nullptr) {
     return process->allocate(call, *arena, *pointer, bytes, here.stream);
   }
   wanted.kind = Kind::kPools;
+  Device* const its = process->device_of(wanted.pool);
+  if (its != nullptr) device = its;
+  // A pool whose creation nobody saw is taken for the stream's device's.
   return attempt<CUresult>(LogLevel::kError, "an own pool is not counted", CUDA_ERROR_OUT_OF_MEMORY,
                            [&] {
-                             device.own().add(wanted.pool);
-                             return obtain(call, process, &device, wanted, by_driver, pointer);
+                             device->own().add(wanted.pool);
+                             return obtain(call, process, device, wanted, by_driver, pointer);
                            });
 }
 

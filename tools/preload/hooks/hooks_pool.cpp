@@ -51,6 +51,8 @@ void set_current(Process& process, int number, CUmemoryPool pool) noexcept {
 }  // namespace weir::preload
 
 using namespace weir::preload;
+using weir::Bytes;
+using weir::LogLevel;
 
 extern "C" {
 
@@ -103,11 +105,27 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* accesses, 
   return code;
 }
 
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+  const Call call;
+  const CUresult code = pass(&Driver::cuMemPoolCreate, pool, properties);
+  const bool of_device = code == CUDA_SUCCESS &&
+                         properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+                         properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED;
+  Process* const process = of_device ? Process::get() : nullptr;
+  Device* const device =
+      process != nullptr ? process->devices().get(properties->location.id) : nullptr;
+  if (device == nullptr) return code;
+  attempt(LogLevel::kError, "an own pool is not counted", [&] { device->own().add(*pool); });
+  return code;
+}
+
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   const Call call;
+  Process* const process = Process::get();
+  Device* const device = process != nullptr ? process->device_of(pool) : nullptr;
+  const Bytes used = device != nullptr ? device->own().used_by(pool) : Bytes{};
   const CUresult code = pass(&Driver::cuMemPoolDestroy, pool);
-  Process* const process = code == CUDA_SUCCESS ? Process::get() : nullptr;
-  if (process != nullptr) process->end_own_pool(pool);
+  if (code == CUDA_SUCCESS && device != nullptr) process->end_own_pool(*device, pool, used);
   return code;
 }
 

@@ -27,7 +27,6 @@ CUresult created(CUresult code, const CUstream* stream, unsigned int flags) noex
     KnownStreams::add(*stream);
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("a stream is not followed: ") + error.what());
-    arena->fences().expect_unknown_streams();
   }
   return code;
 }
@@ -44,7 +43,7 @@ CUresult begin_capture(CUstream stream, bool per_thread, CUstreamCaptureMode mod
   Call call;
   const Located here = located(stream, per_thread);
   if (here.arena == nullptr) {
-    Fences::expect_unknown_captures();
+    ContextCaptures::expect_unknown();
     CapturesUnderWay::expect_unknown();
     return begin();
   }

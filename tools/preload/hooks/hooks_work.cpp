@@ -39,10 +39,10 @@ constexpr std::uintptr_t kLastOfDefaultStreams = 2;
 }
 
 inline void note(CUstream stream, bool per_thread) noexcept {
-  if ((per_thread && stream == nullptr) || stream == CU_STREAM_PER_THREAD) Fences::use_per_thread();
+  if ((per_thread && stream == nullptr) || stream == CU_STREAM_PER_THREAD) use_own_stream();
   const auto handle = reinterpret_cast<std::uintptr_t>(stream);
   if (handle > kLastOfDefaultStreams && !KnownStreams::has(stream)) follow(stream);
-  if (++this_thread.launches % kLaunchesOfALook == 0 || Pools::any_wait_at_limit())
+  if (++this_thread.launches % kLaunchesOfALook == 0 || PoolSums::any_wait_at_limit())
     look(stream, per_thread);
 }
 
@@ -183,7 +183,7 @@ PACED(cuMemsetD32Async, (CUdeviceptr to, unsigned int value, std::size_t count, 
 // Defines the per-thread form of a function without a stream.
 #define ON_DEFAULT(name, parameters, arguments)               \
   CUresult name##_ptds parameters {                           \
-    Fences::use_per_thread();                                 \
+    use_own_stream();                                         \
     return jump(&Driver::name##_ptds, WEIR_EXPAND arguments); \
   }
 

@@ -55,25 +55,24 @@ CUresult obtain(Call& call, Process* process, Device* device, const Wanted& want
   std::optional<OwnMemory::Asking> asking;
   if (wanted.pool != nullptr) asking.emplace(own, wanted.pool, wanted.bytes);
   CUresult code = CUDA_ERROR_OUT_OF_MEMORY;
+  Bytes claimed = wanted.bytes;
   const auto ask = [&]() -> Refusal {
-    Bytes claimed = row.counts ? wanted.bytes : Bytes{};
     if (asking) claimed = asking->lacks();
-    if (wanted.kind == Kind::kGraphs) claimed = minus_or_zero(claimed, own.of_graphs());
-    Account::Claim claim(account, 1, claimed);
+    Account::Claim claim(account, 1, row.counts ? claimed : Bytes{});
     code = claim.count() != 0 ? by_driver() : CUDA_ERROR_OUT_OF_MEMORY;
     if (claim.count() == 0) return Refusal::kBudget;
     if (code == CUDA_ERROR_OUT_OF_MEMORY && row.needs_room) return Refusal::kDevice;
     if (code != CUDA_SUCCESS) return Refusal::kOther;
     if (row.sizing == Sizing::kAsked) claim.keep(1);
-    if (row.sizing == Sizing::kReserved) (void)own.refresh();
     if (made != nullptr && (row.sizing == Sizing::kAsked || asking)) {
-      process->count(account, wanted.kind, wanted.bytes, number(*made), wanted.context,
-                     wanted.pool);
+      process->count(account, wanted.kind, wanted.bytes, number(*made), wanted.context, wanted.pool,
+                     asking ? &own : nullptr);
     }
+    if (row.sizing == Sizing::kReserved) (void)own.refresh();
     return Refusal::kNone;
   };
   Room room(*device, call.until(process->settings().max_wait.value));
-  const Refusal refusal = obtain(room, wanted.bytes, ask);
+  const Refusal refusal = obtain(room, claimed, ask);
   if (refusal == Refusal::kBudget || refusal == Refusal::kDevice) {
     report_refusal(*process, *device, wanted, refusal, room);
   }

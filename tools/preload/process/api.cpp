@@ -74,7 +74,7 @@ bool begin_batch(std::string_view kind) noexcept {
   Process* const process = Process::get();
   Arena* const arena = process != nullptr ? current_arena(*process) : nullptr;
   if (arena == nullptr) return false;
-  if (!arena->begin_batch(call, kind)) return false;
+  if (!arena->batches().begin(call, kind)) return false;
   this_thread.batch = arena;
   return true;
 }
@@ -88,7 +88,7 @@ void end_batch() noexcept {
     return;
   }
   Arena* const arena = std::exchange(this_thread.batch, nullptr);
-  if (arena != nullptr) arena->end_batch(call);
+  if (arena != nullptr) arena->batches().end(call);
 }
 
 bool memory_info(int device, MemoryInfo& info) noexcept {
@@ -98,7 +98,7 @@ bool memory_info(int device, MemoryInfo& info) noexcept {
   return attempt(LogLevel::kDebug, "no memory info", false, [&]() -> bool {
     arena->pool().poll();
     const Statistics now = arena->pool().statistics();
-    const Pools::RecentPeaks peaks = arena->pool().recent_peaks();
+    const PoolSums::RecentPeaks peaks = arena->pool().sums().recent_peaks();
     info = {.total = arena->account().total(),
             .budget = arena->account().budget(),
             .allocated = now.allocated.current,
@@ -158,7 +158,7 @@ bool reset_peaks(int device) noexcept {
   Arena* const arena = arena_of(device);
   if (arena == nullptr) return false;
   return attempt(LogLevel::kDebug, "peaks were not reset", false, [&]() -> bool {
-    arena->pool().reset_recent_peaks();
+    arena->pool().sums().reset_recent_peaks();
     return true;
   });
 }

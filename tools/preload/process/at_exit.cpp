@@ -102,7 +102,7 @@ void add(DeviceSummary& device, const Arena& arena) {
   raise_each(sum.pressure, one.pressure);
   sum.budget = one.budget;
   add(device.paced, arena.paced());
-  const auto admission = arena.admission();
+  const auto admission = arena.batches().statistics();
   for (const auto& [cause, stalls] : {std::pair{&device.batches_budget, admission.budget},
                                       std::pair{&device.batches_run_ahead, admission.soft},
                                       std::pair{&device.batches_turn, admission.turn}}) {
@@ -112,7 +112,7 @@ void add(DeviceSummary& device, const Arena& arena) {
   }
   device.batches.count += admission.stalled;
   device.batches_forced += admission.forced;
-  device.batches_marked += arena.batches();
+  device.batches_marked += arena.batches().count();
 }
 
 bool is_summary_wanted(const Settings& settings) noexcept {

@@ -8,6 +8,7 @@
 
 #include "allocator/base/calling_thread.hpp"
 #include "allocator/base/log.hpp"
+#include "tools/preload/driver/scope.hpp"
 
 namespace weir::preload {
 

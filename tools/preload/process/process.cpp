@@ -119,12 +119,16 @@ CUresult Process::allocate(Call& call, Arena& arena, CUdeviceptr& pointer, std::
 }
 
 void Process::count(Account& account, Kind kind, Bytes bytes, std::uint64_t handle,
-                    CUcontext context, CUmemoryPool pool) noexcept {
+                    CUcontext context, CUmemoryPool pool, OwnMemory* own) noexcept {
   attempt(LogLevel::kDebug, "counted for ever", [&] {
     if (pool == nullptr) account.add_passed(kind, bytes);
-    passed_.add(
-        handle,
-        {.account = &account, .context = context, .kind = kind, .bytes = bytes, .pool = pool});
+    if (own != nullptr) own->note_allocated(pool, bytes);
+    passed_.add(handle, {.account = &account,
+                         .context = context,
+                         .kind = kind,
+                         .bytes = bytes,
+                         .pool = pool,
+                         .own = own});
   });
 }
 
@@ -144,11 +148,27 @@ int Process::default_pool_of(CUmemoryPool pool) noexcept {
   return -1;
 }
 
-void Process::end_own_pool(CUmemoryPool pool) noexcept {
-  passed_.orphan(pool);
-  attempt(LogLevel::kDebug, "an own pool is counted for ever", [&] {
-    for (Device* const device : devices_.all()) device->own().remove(pool);
+Device* Process::device_of(CUmemoryPool pool) const noexcept {
+  return attempt<Device*>(LogLevel::kDebug, "an own pool is not known", nullptr, [&]() -> Device* {
+    const std::vector<Device*> devices = devices_.all();
+    const auto found =
+        std::ranges::find_if(devices, [&](Device* device) { return device->own().has(pool); });
+    return found != devices.end() ? *found : nullptr;
   });
+}
+
+void Process::end_own_pool(Device& device, CUmemoryPool pool, Bytes used) noexcept {
+  const Bytes alive = passed_.orphan(pool);
+  OwnMemory::Points points;
+  attempt(LogLevel::kDebug, "freed memory of an own pool is not counted", [&] {
+    for (Arena* const arena : device.arenas()) {
+      Fences& fences = arena->fences();
+      points.emplace_back(&fences, fences.record(fences.everything()));
+    }
+  });
+  Bytes left = minus_or_zero(OwnMemory::in_pieces(used), alive);
+  if (points.empty()) left = {};  // nobody would say when it is the driver's
+  device.own().end(pool, left, std::move(points));
 }
 
 void Process::note_end_of_captures() noexcept {
@@ -218,8 +238,8 @@ Summary Process::summary() const {
     its.device = account.device();
     its.total = account.total();
     its.budget = account.budget();
-    its.served_calls = account.served_calls();
-    its.served = account.served();
+    its.served_calls = device->served_calls();
+    its.served = device->served();
     its.passed = account.passed_kinds();
     contexts_.for_each_ever([&](Arena& arena) {
       if (&arena.device() == device) add(its, arena);
@@ -250,7 +270,7 @@ void Process::add_figures(LiveFigures& figures) const {
     const Waits others = arena->waits_for_others();
     its->waits += paced.count + others.count;
     its->waited += paced.total + others.total;
-    its->raise_pressure(arena->pool().pressure().level, arena->pool().at_level());
+    its->raise_pressure(arena->pool().pressure().level, arena->pool().sums().at_level());
   }
 }
 

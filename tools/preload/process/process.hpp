@@ -41,13 +41,15 @@ class Process {
   [[nodiscard]] CUresult allocate(Call& call, Arena& arena, CUdeviceptr& pointer, std::size_t bytes,
                                   StreamId stream) noexcept;
   /// Counts `bytes` of a device's budget, taken before and served by the driver under `handle`.
-  /// They end with `context`. `pool`: see PassedTable.
+  /// They end with `context`. `pool`, `own`: see PassedTable.
   void count(Account& account, Kind kind, Bytes bytes, std::uint64_t handle, CUcontext context,
-             CUmemoryPool pool = nullptr) noexcept;
+             CUmemoryPool pool = nullptr, OwnMemory* own = nullptr) noexcept;
   /// Returns the device whose default pool this is; -1 if none.
   [[nodiscard]] int default_pool_of(CUmemoryPool pool) noexcept;
-  /// Call when the program has destroyed a pool of its own.
-  void end_own_pool(CUmemoryPool pool) noexcept;
+  /// Returns the device that has this pool of the program's; null if it is none.
+  [[nodiscard]] Device* device_of(CUmemoryPool pool) const noexcept;
+  /// Call when the program has destroyed a pool of `device`, which had handed out `used` bytes.
+  void end_own_pool(Device& device, CUmemoryPool pool, Bytes used) noexcept;
   /// Call when captures may have ended: does the postponed work in every context without a captured
   /// stream.
   void note_end_of_captures() noexcept;

@@ -50,8 +50,8 @@ TEST_F(Batches, ThrottledHoldsTheThirdBackOnAThreadWithAContextAndWithout) {
     release_all();
     other.join();
     EXPECT_TRUE(admitted);
-    EXPECT_EQ(arena().batches(), 3 * times);
-    const AdmissionStatistics held_back = arena().admission();
+    EXPECT_EQ(arena().batches().count(), 3 * times);
+    const AdmissionStatistics held_back = arena().batches().statistics();
     EXPECT_EQ(held_back.budget.count + held_back.soft.count + held_back.turn.count, times);
   }
 }
@@ -65,7 +65,7 @@ TEST_F(Batches, AThreadWithoutAContextBeginsNoneWhileNobodyUsesDevice0) {
     EXPECT_FALSE(begin_batch("step"));
     end_batch();
   }).join();
-  EXPECT_EQ(arena().batches(), 0U);
+  EXPECT_EQ(arena().batches().count(), 0U);
 }
 
 TEST_F(Batches, ABatchGoesOnAfterTheLongestWait) {
@@ -90,10 +90,10 @@ TEST_F(Batches, ABatchInsideAnotherJoinsIt) {
   EXPECT_TRUE(begin_batch("innermost"));
   end_batch();
   end_batch();
-  EXPECT_EQ(arena().batches(), 1U);
+  EXPECT_EQ(arena().batches().count(), 1U);
   end_batch();
   EXPECT_TRUE(begin_batch("next"));
-  EXPECT_EQ(arena().batches(), 2U);
+  EXPECT_EQ(arena().batches().count(), 2U);
   end_batch();
 }
 
@@ -103,7 +103,7 @@ TEST_F(Batches, AnEndWithoutABeginIsNothing) {
   EXPECT_TRUE(begin_batch("step"));
   end_batch();
   end_batch();
-  EXPECT_EQ(arena().batches(), 1U);
+  EXPECT_EQ(arena().batches().count(), 1U);
 }
 
 TEST_F(Batches, BarrierWaitsForTheDeviceAtTheEnd) {

@@ -316,7 +316,7 @@ TEST_F(CaptureOverContexts, ThatNobodySawBeginIsNotBrokenOnceItIsExpected) {
   const Driver& driver = Process::get()->driver();
   use(first_);
   CapturesUnderWay::expect_unknown();  // as if its context was not available
-  Fences::expect_unknown_captures();
+  ContextCaptures::expect_unknown();
   ASSERT_EQ(driver.cuStreamBeginCapture_v2(origin_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(join());
   weir_standin_clear_counters();

@@ -1,12 +1,11 @@
 // Launches that wait: the decision for each small state, and which calls wait by it.
 
-#include "tools/preload/context/pace.hpp"
-
 #include <array>
 #include <functional>
 #include <vector>
 
 #include "tests/preload/inside/inside.hpp"
+#include "tools/preload/context/pacer.hpp"
 
 namespace weir::preload::testing {
 namespace {
@@ -100,12 +99,12 @@ TEST_F(Pacing, EveryLaunchLooksWhereItMayHaveToWaitAtTheHardLimit) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   const CUstream other = make_stream();
   launch(1, other);
-  EXPECT_FALSE(Pools::any_wait_at_limit());
+  EXPECT_FALSE(PoolSums::any_wait_at_limit());
   const CUstream busy = queue_the_budget();
-  EXPECT_TRUE(Pools::any_wait_at_limit());
+  EXPECT_TRUE(PoolSums::any_wait_at_limit());
   release_while_waiting(busy, [&] { launch(1, other); });
   EXPECT_EQ(arena().paced().count, 1U);
-  EXPECT_FALSE(Pools::any_wait_at_limit()) << "the wait has ended the level";
+  EXPECT_FALSE(PoolSums::any_wait_at_limit()) << "the wait has ended the level";
   const Statistics now = statistics();
   EXPECT_GT(time_at(now.pressure, PressureLevel::kHard), std::chrono::nanoseconds(0));
 }
@@ -114,18 +113,18 @@ TEST_F(Pacing, MemoryThatIsInUseLetsNoLaunchLook) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
   const CUdeviceptr block = allocate(kBudget);
   EXPECT_EQ(arena().pool().pressure().level, PressureLevel::kHard);
-  EXPECT_FALSE(Pools::any_wait_at_limit());
+  EXPECT_FALSE(PoolSums::any_wait_at_limit());
   const CUstream busy = make_stream();
   keep_busy(busy, block);
   free(block);
-  EXPECT_TRUE(Pools::any_wait_at_limit()) << "until it awaits the device, at the same level";
+  EXPECT_TRUE(PoolSums::any_wait_at_limit()) << "until it awaits the device, at the same level";
   release_while_waiting(busy, [&] { launch(1, busy); });
 }
 
 TEST_F(Pacing, WithoutThrottlingNoLaunchLooks) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_POLICY", "backstop"}}));
   (void)queue_the_budget();
-  EXPECT_FALSE(Pools::any_wait_at_limit());
+  EXPECT_FALSE(PoolSums::any_wait_at_limit());
 }
 
 TEST_F(Pacing, OnceABatchIsMarkedNoLaunchLooks) {
@@ -134,16 +133,16 @@ TEST_F(Pacing, OnceABatchIsMarkedNoLaunchLooks) {
   ASSERT_TRUE(batch.has_value());
   end_batch_in(arena());
   (void)queue_the_budget();
-  EXPECT_FALSE(Pools::any_wait_at_limit());
+  EXPECT_FALSE(PoolSums::any_wait_at_limit());
 }
 
 TEST_F(Pacing, PoolsOfAContextThatHasEndedCountNoLonger) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}}));
   (void)queue_the_budget();
-  EXPECT_TRUE(Pools::any_wait_at_limit());
+  EXPECT_TRUE(PoolSums::any_wait_at_limit());
   arena().forget();
   all_is_counted = false;  // the driver still has the context
-  EXPECT_FALSE(Pools::any_wait_at_limit());
+  EXPECT_FALSE(PoolSums::any_wait_at_limit());
   EXPECT_EQ(arena().pool().pressure().level, PressureLevel::kNone);
 }
 
@@ -252,7 +251,7 @@ TEST_F(Pacing, EndsAfterTheLongestWaitAndIsNotRepeatedForTheSamePoint) {
   (void)queue_the_budget();
   launch(kOfAPoint, other);
   EXPECT_EQ(arena().paced().count, 1U);
-  EXPECT_TRUE(Pools::any_wait_at_limit());
+  EXPECT_TRUE(PoolSums::any_wait_at_limit());
   launch(20 * kOfAPoint, other);
   EXPECT_EQ(arena().paced().count, 1U);
 }
@@ -270,12 +269,12 @@ TEST_F(Pacing, AfterTwoWaitsThatRanOutNoLaunchLooks) {
   queue_half();
   queue_half();
   launch(1, other);
-  EXPECT_TRUE(Pools::any_wait_at_limit()) << "one wait ran out";
+  EXPECT_TRUE(PoolSums::any_wait_at_limit()) << "one wait ran out";
   weir_standin_release(busy.front());
   queue_half();
   launch(1, other);
   EXPECT_EQ(arena().paced().count, 2U);
-  EXPECT_FALSE(Pools::any_wait_at_limit());
+  EXPECT_FALSE(PoolSums::any_wait_at_limit());
 }
 
 TEST_F(Pacing, ACaptureIsNotHeldBack) {

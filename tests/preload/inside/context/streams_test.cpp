@@ -184,7 +184,7 @@ TEST_F(ThreadsThatAreGone, AreForgottenThoughNobodyAllocatesAnyMore) {
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     most = std::max(most, arena().fences().streams());
   }
-  EXPECT_LE(most, 4 * Fences::kFewStreams);
+  EXPECT_LE(most, 4 * FollowedStreams::kFewStreams);
 }
 
 TEST_F(ThreadsThatAreGone, AreKnownUntilTheDeviceHasPassedTheirWork) {
@@ -256,8 +256,7 @@ class FreedInStreamOrder : public Inside {
 
 TEST_F(FreedInStreamOrder, UsesFencesAgainThoughNobodyAsksForThem) {
   ASSERT_NO_FATAL_FAILURE(start());
-  for (const auto& [frees, launches] :
-       {std::pair{+Fences::kPointsOfAFence, 0U}, std::pair{3U, 40U}}) {
+  for (const auto& [frees, launches] : {std::pair{+kPointsOfAFence, 0U}, std::pair{3U, 40U}}) {
     iterate(300, frees, launches);
     EXPECT_GE(weir_standin_calls("cuEventRecord"), 300U);
     EXPECT_LE(weir_standin_calls("cuEventCreate"), 3U);

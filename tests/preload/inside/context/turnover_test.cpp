@@ -59,6 +59,10 @@ class Turnover : public Inside {
     free(block, stream);
     EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
   }
+  /// Returns the number of the stream's next fence. Adds a point to it.
+  [[nodiscard]] static std::uint64_t next_fence(StreamId stream) {
+    return arena().fences().record(stream).sequence;
+  }
   /// So many of them, with the device never far behind.
   static void many_come_and_go(int streams) {
     for (int i = 1; i <= streams; ++i) {
@@ -90,7 +94,7 @@ TEST_F(Turnover, StreamsThatAreGoneCostNeitherCallsNorMemory) {
   weir_standin_clear_counters();
   many_come_and_go(kVeryMany);
   EXPECT_LE(calls() / static_cast<std::uint64_t>(kVeryMany), 20U) << "for each stream";
-  EXPECT_LE(arena().fences().streams(), 4 * Fences::kFewStreams);
+  EXPECT_LE(arena().fences().streams(), 4 * FollowedStreams::kFewStreams);
   if (WEIR_TEST_SANITIZED == 0) {
     EXPECT_LE(weir::testing::host_bytes(), host + 4 * kMib) << "42 bytes for each stream";
   }
@@ -106,17 +110,18 @@ TEST_F(Turnover, ThreadsThatAreGoneCostNeitherCallsNorMemory) {
   threads_come_and_go(kVeryMany / 10);
   const std::size_t host = weir::testing::host_bytes();
   threads_come_and_go(kVeryMany);
-  EXPECT_LE(arena().fences().streams(), 4 * Fences::kFewStreams);
+  EXPECT_LE(arena().fences().streams(), 4 * FollowedStreams::kFewStreams);
   if (WEIR_TEST_SANITIZED == 0) {
     EXPECT_LE(weir::testing::host_bytes(), host + 4 * kMib) << "42 bytes for each thread";
   }
   pairs(100);
   settle();
   EXPECT_LE(calls_of_pairs(), before);
-  const std::uint64_t fences = arena().fences().fences_recorded();
+  const StreamId everything = arena().fences().everything();
+  const std::uint64_t fence = next_fence(everything);
   weir_standin_clear_counters();
   pairs(10'000);
-  EXPECT_GT(arena().fences().fences_recorded(), fences);
+  EXPECT_GT(next_fence(everything), fence + 1);
   EXPECT_EQ(weir_standin_calls("cuEventRecord"), 0U) << "as while their work is under way";
 }
 
@@ -145,7 +150,7 @@ TEST_F(Turnover, ThreadsThatAreGoneAreForgottenThoughTheDeviceIsBehind) {
   ASSERT_NO_FATAL_FAILURE(start_large());
   weir_standin_delay(weir_standin_all_streams(), 50'000);
   threads_come_and_go(kVeryMany / 5);
-  EXPECT_LE(arena().fences().streams(), 4 * Fences::kFewStreams);
+  EXPECT_LE(arena().fences().streams(), 4 * FollowedStreams::kFewStreams);
   weir_standin_delay(weir_standin_all_streams(), 0);
 }
 
@@ -195,10 +200,12 @@ TEST_F(Turnover, FreesInTheOrderOfAStreamAskNoOther) {
     make_streams(200, flags);
     const auto in_order = [stream] { free(allocate(kBytes, stream), stream); };
     for (int i = 0; i < 64; ++i) in_order();
-    const std::uint64_t fences = arena().fences().fences_recorded();
+    const StreamId id = arena().fences().find(stream, false);
+    const std::uint64_t before = next_fence(id);
     EXPECT_LE(calls_of(128, in_order), 1);
     if (flags != CU_STREAM_NON_BLOCKING) continue;  // that may be behind the legacy stream's work
-    EXPECT_LE(weir_standin_calls("cuStreamQuery"), arena().fences().fences_recorded() - fences);
+    const std::uint64_t queries = weir_standin_calls("cuStreamQuery");
+    EXPECT_LE(queries, next_fence(id) - before);
   }
 }
 

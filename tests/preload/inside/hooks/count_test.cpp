@@ -124,6 +124,97 @@ TEST_F(Counted, WhatAPoolOfTheProgramsKeepsIsReleasedForOthers) {
   EXPECT_EQ(used(), mib(64));
 }
 
+TEST_F(Counted, WhatIsFreedIntoAPoolOfTheProgramsUntilTheDeviceIsDoneWithIt) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUmemoryPool pool = make_pool();
+  const CUstream stream = make_stream();
+  CUdeviceptr block = 0;
+  ASSERT_EQ(cuMemAllocFromPoolAsync(&block, 48 * kMib, pool, stream), CUDA_SUCCESS);
+  keep_busy(stream, block);
+  free(block, stream);
+  release_while_waiting(stream, [] { EXPECT_EQ(try_allocate(32 * kMib), CUDA_SUCCESS); });
+  EXPECT_LE(weir_standin_peak(0), 64 * kMib);
+}
+
+TEST_F(Counted, WhatIsFreedIntoAPoolThatIsDestroyedBeforeTheDeviceIsDoneWithIt) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  const CUmemoryPool pool = make_pool();
+  const CUstream stream = make_stream();
+  CUdeviceptr block = 0;
+  ASSERT_EQ(cuMemAllocFromPoolAsync(&block, 48 * kMib, pool, stream), CUDA_SUCCESS);
+  keep_busy(stream, block);
+  free(block, stream);
+  ASSERT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+  EXPECT_EQ(used(), mib(48));
+  release_all();
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes(), 64 * kMib);
+  EXPECT_EQ(used(), Bytes{});
+}
+
+// What the pool would reserve does not fit, though what is asked does.
+TEST_F(Counted, APoolOfTheProgramsThatNeedsAWholePieceIsRefusedAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUmemoryPool pool = make_pool();
+  (void)allocate(62 * kMib);
+  (void)allocate(kMib);
+  CUdeviceptr block = 0;
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&block, kMib, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(Counted, ManyThreadsAskOnePoolOfTheProgramsForWhatFitsOneByOne) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_MAX_WAIT", "3600s"}}));
+  const CUmemoryPool pool = make_pool();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([pool] {
+      ASSERT_NO_FATAL_FAILURE(use_device(0));
+      const CUstream stream = make_stream();
+      for (int round = 0; round < 50; ++round) {
+        CUdeviceptr block = 0;
+        ASSERT_EQ(cuMemAllocFromPoolAsync(&block, 10 * kMib, pool, stream), CUDA_SUCCESS);
+        free(block, stream);
+        ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(weir_standin_peak(0), 64 * kMib);
+}
+
+TEST_F(Counted, APoolOfAnotherDeviceIsThatDevices) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}, {"WEIR_STANDIN_DEVICES", "2"}}));
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = 1;
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+  CUdeviceptr block = 0;
+  ASSERT_EQ(cuMemAllocFromPoolAsync(&block, 48 * kMib, pool, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(used(), Bytes{});
+  free(allocate(60 * kMib));
+  ASSERT_NO_FATAL_FAILURE(use_device(1));
+  EXPECT_EQ(free_bytes(), 16 * kMib);
+  EXPECT_EQ(try_allocate(32 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_LE(weir_standin_peak(1), 64 * kMib);
+}
+
+TEST_F(Counted, TheCacheMakesRoomForAnAllocationNode) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
+  free(allocate(48 * kMib));
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  CUDA_MEM_ALLOC_NODE_PARAMS parameters{};
+  parameters.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  parameters.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  parameters.bytesize = 32 * kMib;
+  CUgraphNode node = nullptr;
+  EXPECT_EQ(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &parameters), CUDA_SUCCESS);
+  EXPECT_LE(weir_standin_peak(0), 64 * kMib);
+  ASSERT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+}
+
 TEST_F(Counted, WhatIsLeftOfADestroyedPoolUntilItIsFreed) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "64MiB"}}));
   const CUmemoryPool pool = make_pool();

@@ -10,9 +10,9 @@
 namespace weir::preload::testing {
 namespace {
 
-constexpr std::size_t kDevice = 700 * kMib;
-constexpr std::size_t kKept = 300 * kMib;
-constexpr std::size_t kWanted = 500 * kMib;
+constexpr std::size_t kDevice = 140 * kMib;
+constexpr std::size_t kKept = 60 * kMib;
+constexpr std::size_t kWanted = 100 * kMib;
 constexpr auto kRunsFor = std::chrono::milliseconds(30);
 
 /// Where the device's memory is, of which the request needs a part.
@@ -205,8 +205,10 @@ const std::array kRows{
 
 TEST_P(DeviceIsShort, EveryKindOfMemoryIsObtained) {
   const auto [pool, place] = GetParam();
-  ASSERT_NO_FATAL_FAILURE(
-      start({{"WEIR_BUDGET", "95%"}, {"WEIR_MAX_WAIT", "20s"}, {"WEIR_POOL", pool}}));
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "95%"},
+                                 {"WEIR_MAX_WAIT", "20s"},
+                                 {"WEIR_POOL", pool},
+                                 {"WEIR_STANDIN_MEMORY", "200M"}}));
   stream = make_stream();
   weir_standin_set_memory(kDevice);
   for (const Row& row : kRows) {

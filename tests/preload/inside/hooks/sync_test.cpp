@@ -69,7 +69,7 @@ TEST_F(Sync, ServesACachedBlockWithoutACallOfTheDriver) {
 TEST_F(Sync, AFreeCallsNothing) {
   const CUstream stream = make_stream();
   std::vector<CUdeviceptr> blocks;
-  for (std::uint32_t i = 0; i + 1 < Fences::kPointsOfAFence; ++i) {
+  for (std::uint32_t i = 0; i + 1 < kPointsOfAFence; ++i) {
     blocks.push_back(allocate(4096));
   }
   keep_busy(stream, blocks.front());
@@ -83,7 +83,7 @@ TEST_F(Sync, FreesShareFences) {
   const CUstream idle = make_stream();
   constexpr std::uint64_t kFences = 10;
   std::vector<CUdeviceptr> blocks;
-  for (std::uint64_t i = 0; i < kFences * Fences::kPointsOfAFence; ++i) {
+  for (std::uint64_t i = 0; i < kFences * kPointsOfAFence; ++i) {
     blocks.push_back(allocate(4096));
   }
   keep_busy(busy, blocks.front());

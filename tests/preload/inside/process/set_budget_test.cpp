@@ -72,7 +72,7 @@ TEST_F(SetBudget, LiveMemoryAboveItGoesBackAsItIsFreed) {
   EXPECT_EQ(weir_standin_used(0), 28 * kMib);
   free(second);
   EXPECT_EQ(weir_standin_used(0), 8 * kMib);
-  EXPECT_FALSE(arena().account().trims_what_comes_free());
+  EXPECT_FALSE(arena().device().trims_what_comes_free());
   free(third);
   EXPECT_EQ(weir_standin_used(0), 8 * kMib) << "it fits, and is kept as ever";
   EXPECT_EQ(try_allocate(12 * kMib), CUDA_SUCCESS);
