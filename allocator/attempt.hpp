@@ -27,6 +27,8 @@ struct Attempt {
   bool resumed = false;
   /// The memory is for any stream and the host at once, so nobody could wait for a hand-over.
   bool for_all = false;
+  /// The caller has awaited the device, so segments may be released: see Upstream::may_release.
+  bool may_release = false;
 
   Bytes growth_room{};            ///< budget left at the last try to grow
   std::uint64_t looked = 0;       ///< `PoolState::cached_more` at the last look into the cache
@@ -37,6 +39,7 @@ struct Attempt {
   std::uint64_t releases_before = 0;
   Bytes releasable{};                 ///< cached and passed at the last try to release
   std::uint64_t releases = 0;         ///< segments released for this request
+  bool busy = false;                  ///< none, since that would have waited for the device
   bool hand_over_allowed = false;     ///< RunningOut::hand_over at that stage
   bool wait_allowed = false;          ///< RunningOut::wait at that stage
   std::uint64_t waits = 0;            ///< waits on the host

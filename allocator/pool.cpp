@@ -217,7 +217,9 @@ std::optional<Point> Pool::oldest_outstanding() const {
 
 void Pool::poll() { (void)state_.poll(std::numeric_limits<std::size_t>::max()); }
 
-Bytes Pool::trim(Bytes keep) { return strategy_->trim(keep); }
+Bytes Pool::releasable() const { return strategy_->releasable(); }
+
+Bytes Pool::trim(Bytes keep, bool may_release) { return strategy_->trim(keep, may_release); }
 
 std::optional<BlockInUse> Pool::find(const void* pointer) const {
   const Lock lock(state_.mutex);

@@ -115,9 +115,12 @@ class Pool final : public MemoryStatistics, private TimelineSource {
   [[nodiscard]] std::optional<Point> oldest_outstanding() const;
   /// Updates how far the device has come, so that passed memory can be reused.
   void poll() override;
+  /// Returns how much `trim` could release, as of the last poll.
+  [[nodiscard]] Bytes releasable() const;
   /// Releases cached segments that the device has passed, least recently freed first, until `keep`
-  /// bytes stay reserved. Returns the bytes released.
-  Bytes trim(Bytes keep = {});
+  /// bytes stay reserved. Returns the bytes released. Without `may_release`, which says that the
+  /// caller has awaited the device, only where Upstream::may_release says so.
+  Bytes trim(Bytes keep = {}, bool may_release = false);
   /// Returns the allocated block that begins at `pointer`, or nullopt.
   [[nodiscard]] std::optional<BlockInUse> find(const void* pointer) const;
   /// Returns the allocated block whose requested bytes include `address`, or nullopt. Slower than

@@ -38,8 +38,10 @@ class PoolStrategy {
   [[nodiscard]] virtual StageReport room_found(const Attempt& request) const = 0;
   /// Called after a free. Some kinds release memory here.
   virtual void after_free() {}
+  /// Returns what `trim` could release, once that need not wait for the device.
+  [[nodiscard]] virtual Bytes releasable() const = 0;
   /// See Pool::trim.
-  virtual Bytes trim(Bytes keep) = 0;
+  virtual Bytes trim(Bytes keep, bool may_release) = 0;
   /// Releases everything when the pool ends and the device is done.
   virtual void release_all() = 0;
 

@@ -171,7 +171,13 @@ StageReport PageStrategy::room_found(const Attempt& request) const {
   return {.stage = "pages", .found = format_bytes(request.releasable) + " cached could be moved"};
 }
 
-Bytes PageStrategy::trim(Bytes keep) {
+Bytes PageStrategy::releasable() const {
+  const Lock lock(state_.mutex);
+  return paged_.releasable();
+}
+
+// Unlike that of a segment, the release of a page waits for nothing.
+Bytes PageStrategy::trim(Bytes keep, bool /*may_release*/) {
   (void)state_.poll(std::numeric_limits<std::size_t>::max());
   PageMove move;
   PoolChange taking(state_);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "allocator/base/bytes.hpp"
@@ -11,26 +12,35 @@ namespace weir {
 Block* SegmentStrategy::grow(Attempt& request) {
   request.upstream_refused = false;  // ignore an earlier round's result
   std::vector<Segment> victims;
-  PoolChange change(state_);
-  const Bytes taken = state_.taken();
-  const Bytes budget = state_.statistics.budget;
-  request.growth_room = minus_or_zero(budget, taken);
-  if (request.block > request.growth_room) return nullptr;
-  const Bytes room = state_.options.segment_room(request.growth_room, budget);
-  const Bytes segment = index_->segment_size(request.block, room);
-  const Bytes unused = index_->unused_by(taken + segment, state_.most_held);
-  if (unused.count != 0) (void)take_releasable(unused, victims);
-  state_.growing += segment;
-  state_.begin_transit();
-  request.releases += victims.size();
-  request.releases_before = state_.statistics.releases + victims.size();
-  change.end();
-  release(victims);
-  return grow_claimed(request, segment);
+  std::optional<bool> may_release;  // empty until asked, without the lock
+  for (;;) {
+    PoolChange change(state_);
+    const Bytes taken = state_.taken();
+    const Bytes budget = state_.statistics.budget;
+    request.growth_room = minus_or_zero(budget, taken);
+    if (request.block > request.growth_room) return nullptr;
+    const Bytes room = state_.options.segment_room(request.growth_room, budget);
+    const Bytes segment = index_->segment_size(request.block, room);
+    const Bytes unused = index_->unused_by(taken + segment, state_.most_held);
+    if (unused.count != 0 && !may_release) {
+      change.end();
+      may_release = request.may_release || state_.upstream.may_release();
+      continue;
+    }
+    if (unused.count != 0 && *may_release) (void)take_releasable(unused, victims);
+    state_.growing += segment;
+    state_.begin_transit();
+    request.releases += victims.size();
+    request.releases_before = state_.statistics.releases + victims.size();
+    change.end();
+    release(victims);
+    return grow_claimed(request, segment);
+  }
 }
 
 Block* SegmentStrategy::make_room(Attempt& request) {
   std::vector<Segment> victims;
+  bool asked = false;  // whether memory may be released, without the lock
   // Repeat while the upstream refuses: it may lack another segment than those released.
   for (;;) {
     PoolChange change(state_);
@@ -43,6 +53,13 @@ Block* SegmentStrategy::make_room(Attempt& request) {
     if (request.upstream_refused) {
       if (request.releasable.count == 0) return nullptr;
       need = std::max(need, request.block);
+    }
+    if (need.count != 0 && !asked) {
+      change.end();
+      asked = true;
+      request.busy = !request.may_release && !state_.upstream.may_release();
+      if (request.busy) return nullptr;
+      continue;
     }
     const Bytes released = take_releasable(need, victims);
     const Bytes room = state_.options.segment_room(minus_or_zero(budget + released, taken), budget);
@@ -61,7 +78,8 @@ Block* SegmentStrategy::make_room(Attempt& request) {
 StageReport SegmentStrategy::room_found(const Attempt& request) const {
   return {.stage = "release",
           .found = format_bytes(request.releasable) + " cached could be released, " +
-                   std::to_string(request.releases) + " segments were released"};
+                   std::to_string(request.releases) + " segments were released" +
+                   (request.busy ? ": the device was busy, for which a release may wait" : "")};
 }
 
 Block* SegmentStrategy::grow_claimed(Attempt& request, Bytes segment) {
@@ -140,8 +158,14 @@ void SegmentStrategy::release(std::vector<Segment>& segments) {
   segments.clear();
 }
 
-Bytes SegmentStrategy::trim(Bytes keep) {
+Bytes SegmentStrategy::releasable() const {
+  const Lock lock(state_.mutex);
+  return index_->releasable();
+}
+
+Bytes SegmentStrategy::trim(Bytes keep, bool may_release) {
   (void)state_.poll(std::numeric_limits<std::size_t>::max());
+  if (!may_release && !state_.upstream.may_release()) return {};
   std::vector<Segment> segments;
   PoolChange taking(state_);
   const Bytes sum =

@@ -24,7 +24,8 @@ class SegmentStrategy : public PoolStrategy {
   /// Releases only what the request needs, least recently used first.
   [[nodiscard]] Block* make_room(Attempt& request) override;
   [[nodiscard]] StageReport room_found(const Attempt& request) const override;
-  Bytes trim(Bytes keep) override;
+  [[nodiscard]] Bytes releasable() const override;
+  Bytes trim(Bytes keep, bool may_release) override;
   void release_all() override;
 
  private:
@@ -44,16 +45,16 @@ class UnpooledStrategy final : public SegmentStrategy {
   using SegmentStrategy::SegmentStrategy;
 
   [[nodiscard]] Block* grow(Attempt& request) override {
-    trim({});
+    trim({}, request.may_release);
     return SegmentStrategy::grow(request);
   }
   [[nodiscard]] Block* make_room(Attempt& request) override {
-    trim({});
+    trim({}, request.may_release);
     return SegmentStrategy::make_room(request);
   }
   void after_free() override {
     try {
-      trim({});
+      trim({}, false);
     } catch (const std::bad_alloc&) {
       // The block is freed; the next call returns its memory.
     }
@@ -71,7 +72,8 @@ class PageStrategy final : public PoolStrategy {
   /// Returns null: `grow` moved all pages that it could.
   [[nodiscard]] Block* make_room(Attempt& /*request*/) override { return nullptr; }
   [[nodiscard]] StageReport room_found(const Attempt& request) const override;
-  Bytes trim(Bytes keep) override;
+  [[nodiscard]] Bytes releasable() const override;
+  Bytes trim(Bytes keep, bool may_release) override;
   void release_all() override;
 
  private:

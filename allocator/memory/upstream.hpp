@@ -61,6 +61,9 @@ class Upstream {
   /// for other faults.
   [[nodiscard]] virtual void* allocate(Bytes size) = 0;
 
+  /// Returns whether a `deallocate` now would not wait for the device. Does not wait itself.
+  [[nodiscard]] virtual bool may_release() noexcept { return true; }
+
   /// Gives back what `allocate(size)` returned. The device must be done with it.
   virtual void deallocate(void* pointer, Bytes size) noexcept = 0;
 

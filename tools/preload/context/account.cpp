@@ -35,7 +35,7 @@ void Account::end_claim(Bytes claimed, Bytes withdrawn) noexcept {
     withdraw(withdrawn);
     claimed_ -= claimed;
     --claims_;
-    if (withdrawn.count != 0) ++returned_to_budget_;
+    ++returned_to_budget_;  // also if nothing was withdrawn: it may have been counted twice
   }
   something_returned_.notify_all();
 }

@@ -94,7 +94,7 @@ class Account {
   };
   /// How often other requests' memory came back to the budget, and to the device.
   struct Returned {
-    std::uint64_t to_budget = 0;  ///< claims withdrawn, and releases
+    std::uint64_t to_budget = 0;  ///< claims that ended, and releases
     std::uint64_t to_device = 0;  ///< releases
   };
   [[nodiscard]] Returned returned() const noexcept {

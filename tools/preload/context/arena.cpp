@@ -60,6 +60,7 @@ void* Arena::obtain(Room& room, Attempt& attempt, Bytes bytes, Stalls& waits) {
   for (;;) {
     attempt.at_once = !patient;
     attempt.limit = room.limit();
+    attempt.may_release = room.may_release();
     void* const found = pools_.try_allocate(bytes, attempt.stream, label, attempt);
     waits += {.count = attempt.waits, .total = attempt.waited};
     if (found != nullptr) return found;
@@ -70,8 +71,10 @@ void* Arena::obtain(Room& room, Attempt& attempt, Bytes bytes, Stalls& waits) {
     const bool short_of_memory = attempt.upstream_refused || short_of_budget;
     const Lack lack{.refusal = short_of_budget ? Refusal::kBudget : Refusal::kDevice,
                     .bytes = lacks,
-                    .whole = attempt.block};
-    if (room.is_raised() || (short_of_memory && room.make(lack, patient))) continue;
+                    .whole = attempt.block,
+                    .busy = attempt.busy};
+    const bool lacks_room = short_of_memory || attempt.busy;
+    if (room.is_raised() || (lacks_room && room.make(lack, patient))) continue;
     if (patient) return nullptr;
     patient = attempt.resumed = true;
   }
@@ -122,14 +125,22 @@ void Arena::expect_capture(Call& call) noexcept {
     const Bytes cached = pools_.spare();
     const Bytes room = minus_or_zero(account_.budget(), account_.used());
     const bool device_is_short = free_on_device().value_or(room) < room;
-    if (device_is_short) {
-      const WaitLimit limit{.until = call.until(settings_.max_wait.value)};
-      (void)fences_.wait(fences_.record(fences_.everything()), limit);
-    }
-    if (device_is_short || cached > room) {
-      (void)pools_.spare();
-      (void)pools_.trim();
-    }
+    if (!device_is_short && cached <= room) return;
+    (void)trim(call);
+  });
+}
+
+Bytes Arena::trim(Call& call, std::optional<Bytes> keep) noexcept {
+  return attempt<Bytes>(LogLevel::kDebug, "nothing was trimmed", {}, [&]() -> Bytes {
+    if (fences_.capturing()) return {};
+    const auto until = call.until(settings_.max_wait.value);
+    const bool settled = upstream_.settle({.until = until});
+    const ContextGate::Turn turn(device_.gate(), until);
+    if (!turn.granted()) return {};
+    pools_.poll();
+    if (!keep) return pools_.trim(settled);
+    pools_.trim_to(*keep, settled);
+    return {};
   });
 }
 

@@ -42,6 +42,9 @@ class Arena {
   /// Call before a capture begins. Its requests find what the device has passed by now, in the
   /// cache or, if the budget or the device would not have as much room again, as room.
   void expect_capture(Call& call) noexcept;
+  /// Awaits the device and releases what is cached. With `keep` as cuMemPoolTrimTo does, and
+  /// returns zero.
+  Bytes trim(Call& call, std::optional<Bytes> keep = std::nullopt) noexcept;
   /// Call after work was enqueued on `stream`: sets a fence and may wait.
   void note_launches(Call& call, StreamId stream) noexcept;
   /// Whether memory could be taken out of the pool permanently.

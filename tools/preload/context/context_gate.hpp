@@ -16,13 +16,14 @@ namespace weir::preload {
 /// is held meanwhile. Thread-safe.
 class ContextGate {
  public:
+  using Clock = std::chrono::steady_clock;
+
   /// Lets the calling thread release memory during its lifetime. One turn at a time for each
   /// thread.
   class Turn {
    public:
-    /// Not `granted` if for `most` a context is ending or another thread releases.
-    Turn(ContextGate& gate, std::chrono::nanoseconds most)
-        : gate_(gate), granted_(gate.begin(most)) {}
+    /// Not `granted` if until then a context is ending or another thread releases.
+    Turn(ContextGate& gate, Clock::time_point until) : gate_(gate), granted_(gate.begin(until)) {}
     ~Turn() {
       if (granted_) gate_.end();
     }
@@ -36,7 +37,7 @@ class ContextGate {
   };
 
   /// Lets a context end during its lifetime. First waits for the thread that releases, which
-  /// calls only the driver's frees.
+  /// calls only the driver's frees, after it has awaited the device.
   class EndOfContext {
    public:
     explicit EndOfContext(ContextGate& gate) : gate_(gate) {
@@ -58,8 +59,7 @@ class ContextGate {
   };
 
  private:
-  [[nodiscard]] bool begin(std::chrono::nanoseconds most) {
-    const auto until = time_after_now(most);
+  [[nodiscard]] bool begin(Clock::time_point until) {
     const NoCancel no_cancel;
     Lock lock(mutex_);
     while (releasing_ || ends_ != 0) {

@@ -69,26 +69,36 @@ bool Device::is_hopeless(Bytes bytes, bool drains) const noexcept {
 
 Bytes Device::kept(const Pool* but) const {
   Bytes kept;
-  for (const Arena* const arena : arenas()) kept += arena->pool().kept(but);
+  for (Arena* const arena : arenas()) kept += arena->pool().kept(but) + arena->upstream().held();
   return kept;
 }
 
 Bytes Device::spare(const Pool* but) {
   Bytes spare;
   for (Arena* const arena : arenas()) {
-    if (!arena->fences().capturing()) spare += arena->pool().spare(but);
+    if (arena->fences().capturing()) continue;
+    spare += arena->pool().spare(but) + arena->upstream().held();
   }
   return spare;
 }
 
-Bytes Device::trim(Bytes need, const Pool* but) {
+Bytes Device::trim(Bytes need, bool may_release, const Pool* but) {
   Bytes released;
   for (Arena* const arena : arenas()) {
     if (released >= need) break;
     if (arena->fences().capturing()) continue;
-    released += arena->pool().release(minus_or_zero(need, released), but);
+    const Bytes held = arena->upstream().held();
+    arena->upstream().release_held(may_release);
+    released += minus_or_zero(held, arena->upstream().held());
+    released += arena->pool().release(minus_or_zero(need, released), may_release, but);
   }
   return released;
+}
+
+bool Device::settle(const WaitLimit& limit) const {
+  return std::ranges::all_of(arenas(), [&](Arena* arena) {
+    return arena->fences().capturing() || arena->upstream().settle(limit);
+  });
 }
 
 std::optional<Release> Device::oldest_release() const {
@@ -193,11 +203,13 @@ void Device::trim_above(std::chrono::nanoseconds most) noexcept {
   if (InCallback::now()) return;  // a callback may not call the driver
   const auto above = [&] { return minus_or_zero(account_.used(), account_.budget()); };
   if (above().count != 0) {
-    const ContextGate::Turn turn(gate_, most);
-    if (!turn.granted()) return;
     attempt(LogLevel::kDebug, "nothing was released", [&] {
+      const auto until = time_after_now(most);
+      const bool settled = settle({.until = until});
+      const ContextGate::Turn turn(gate_, until);
+      if (!turn.granted()) return;
       (void)own_.trim(above());
-      (void)trim(above());
+      (void)trim(above(), settled);
     });
   }
   if (above().count != 0) return;

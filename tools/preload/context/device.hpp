@@ -81,8 +81,11 @@ class Device {
   [[nodiscard]] Bytes kept(const Pool* but = nullptr) const;
   /// Returns the most of that which `trim` could release, given how far the device has come.
   [[nodiscard]] Bytes spare(const Pool* but = nullptr);
-  /// Releases up to `need` of it, and returns how much. Needs a turn of the gate.
-  Bytes trim(Bytes need, const Pool* but = nullptr);
+  /// Releases up to `need` of it, and returns how much: without `may_release` what needs no wait
+  /// for the device (Upstream::may_release). Needs a turn of the gate.
+  Bytes trim(Bytes need, bool may_release, const Pool* but = nullptr);
+  /// Waits until the device has passed what is enqueued now, so that all may be released.
+  [[nodiscard]] bool settle(const WaitLimit& limit) const;
   /// Returns the oldest work after which a pool can release more.
   [[nodiscard]] std::optional<Release> oldest_release() const;
 

@@ -39,6 +39,7 @@ void OwnMemory::note_allocated(CUmemoryPool pool, Bytes bytes) noexcept {
 
 void OwnMemory::note_freed(CUmemoryPool pool, Bytes bytes) noexcept {
   with(pool, [&](OfPool& its) { its.live -= bytes; });
+  ++frees_;
 }
 
 void OwnMemory::end(CUmemoryPool pool, Bytes left, Points points) noexcept {
@@ -50,6 +51,7 @@ void OwnMemory::end(CUmemoryPool pool, Bytes left, Points points) noexcept {
     left_ += left;
     points_ = std::move(points);  // behind those before
   }
+  ++frees_;
   (void)refresh();
 }
 

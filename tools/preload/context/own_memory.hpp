@@ -64,6 +64,8 @@ class OwnMemory {
   [[nodiscard]] Bytes unused() const noexcept { return {unused_.load()}; }
   /// Returns what was freed into pools, and queued work still uses, as of the last refresh.
   [[nodiscard]] Bytes pending() const noexcept { return {pending_.load()}; }
+  /// Returns how often the program has freed into pools, or destroyed one.
+  [[nodiscard]] std::uint64_t frees() const noexcept { return frees_.load(); }
   /// Makes the driver release up to `need` of what it keeps unused. Returns how much less is
   /// reserved.
   Bytes trim(Bytes need) noexcept;
@@ -76,7 +78,8 @@ class OwnMemory {
     Asking(const Asking&) = delete;
     Asking& operator=(const Asking&) = delete;
     /// Returns how much more the pool must reserve for it, beside others' open requests. From now
-    /// on they count on that.
+    /// on they count on that. Those that the driver has just served are counted twice until they
+    /// end.
     [[nodiscard]] Bytes lacks() noexcept;
 
    private:
@@ -113,6 +116,7 @@ class OwnMemory {
   std::atomic<bool> pools_known_{false};
   std::atomic<std::uint64_t> unused_{0};
   std::atomic<std::uint64_t> pending_{0};
+  std::atomic<std::uint64_t> frees_{0};
   std::atomic<std::uint64_t> readings_{0};
   mutable Mutex mutex_{LockRank::kStream};  // before the account's
   std::vector<OfPool> pools_ WEIR_GUARDED_BY(mutex_);

@@ -128,25 +128,26 @@ std::optional<Point> Pools::oldest(std::optional<Point> (Pool::*of_pool)() const
   return oldest;
 }
 
-Bytes Pools::release(Bytes need, const Pool* but) {
+Bytes Pools::release(Bytes need, bool may_release, const Pool* but) {
   Bytes released;
   for (Pool* const pool : all()) {
     if (pool == but || released >= need) continue;
     const Bytes reserved = pool->statistics().reserved.current;
-    released += pool->trim(minus_or_zero(reserved, minus_or_zero(need, released)));
+    const Bytes keep = minus_or_zero(reserved, minus_or_zero(need, released));
+    released += pool->trim(keep, may_release);
   }
   return released;
 }
 
 Bytes Pools::spare(const Pool* but) {
-  Bytes cached;
+  Bytes spare;
   for (Pool* const pool : all()) {
     if (pool == but) continue;
     pool->poll();
-    cached += pool->statistics().cached.current;
+    spare += pool->releasable();
   }
   sums_.note_change();
-  return cached;
+  return spare;
 }
 
 Bytes Pools::kept(const Pool* but) const {
@@ -187,9 +188,9 @@ void Pools::reset_peaks_in_order() {
   if (Pool* const pool = of_stream_order()) pool->reset_peaks();
 }
 
-void Pools::trim_to(Bytes keep) {
-  if (split_) (void)first_.trim();
-  if (Pool* const pool = of_stream_order()) (void)pool->trim(keep);
+void Pools::trim_to(Bytes keep, bool may_release) {
+  if (split_) (void)first_.trim({}, may_release);
+  if (Pool* const pool = of_stream_order()) (void)pool->trim(keep, may_release);
 }
 
 std::array<Pools::Part, 2> Pools::parts() const noexcept {

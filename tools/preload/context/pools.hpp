@@ -47,9 +47,11 @@ class Pools final : public MemoryStatistics {
   [[nodiscard]] std::optional<Point> oldest(std::optional<Point> (Pool::*of_pool)() const) const;
   /// Releases up to `need` bytes of what the pools cache, but not of the pool `but`. Returns how
   /// much.
-  Bytes release(Bytes need, const Pool* but = nullptr);
+  Bytes release(Bytes need, bool may_release, const Pool* but = nullptr);
   /// Releases cached memory until `keep` stays reserved in all pools together. Returns how much.
-  Bytes trim(Bytes keep = {}) { return release(minus_or_zero(sums_.sum().reserved.current, keep)); }
+  Bytes trim(bool may_release = false) {
+    return release(sums_.sum().reserved.current, may_release);
+  }
   /// Returns the most that `release` could release, given how far the device has come.
   [[nodiscard]] Bytes spare(const Pool* but = nullptr);
   /// Returns what they reserved and did not hand out, without asking the device.
@@ -74,7 +76,7 @@ class Pools final : public MemoryStatistics {
   void reset_peaks_in_order();
   /// Implements cuMemPoolTrimTo: releases until `keep` stays reserved in stream order. Also
   /// releases what cuMemFree freed, since a driver caches none of it.
-  void trim_to(Bytes keep);
+  void trim_to(Bytes keep, bool may_release);
 
   /// A pool and what it serves.
   struct Part {

@@ -1,6 +1,7 @@
 #include "tools/preload/context/room.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "tools/preload/context/arena.hpp"
@@ -11,14 +12,12 @@ namespace {
 /// Rounds of a request that has waited as long as it may: what others free meanwhile may serve it,
 /// but they could free for ever.
 constexpr unsigned kMostLate = 4;
-/// Rounds in a row because other requests gave something back, which may be our own.
+/// Rounds in a row that only try again, because other requests gave something back.
 constexpr unsigned kMostChanges = 8;
+/// Between later ones, which may find that those requests took it again.
+constexpr std::chrono::microseconds kPause{100};
 
 }  // namespace
-
-std::chrono::nanoseconds Room::left() const noexcept {
-  return std::max<Clock::duration>(until_ - Clock::now(), Clock::duration::zero());
-}
 
 WaitLimit Room::limit() const {
   return {.until = hopeless_ ? Clock::time_point::min() : until_,
@@ -31,15 +30,19 @@ WaitLimit Room::limit() const {
 bool Room::make(const Lack& lack, bool may_wait) noexcept {
   return attempt(LogLevel::kDebug, "no room was made", false, [&]() -> bool {
     if (Clock::now() >= until_ && ++late_ > kMostLate) return false;
-    if (has_changed(lack.refusal, false)) return true;
+    const bool changed = has_changed(lack.refusal, false);
+    changes_ = changed ? changes_ + 1 : 0;
+    if (changed && changes_ <= kMostChanges) return true;
     if (InCallback::now()) return false;  // which must not call CUDA
-    hopeless_ = lack.refusal == Refusal::kBudget && device_.is_hopeless(lack.whole, !drained_);
-    if (!hopeless_ && trim(lack)) return true;
+    hopeless_ = lack.refusal == Refusal::kBudget && device_.is_hopeless(lack.whole, may_drain());
+    if (!hopeless_ && (trim(lack) || settle(lack, may_wait))) return true;
     BudgetSource* const source = device_.account().source();
     const bool wants_more = lack.refusal == Refusal::kBudget && source != nullptr;
     if (wants_more && source->make_room_for(lack.bytes)) return true;
     if (hopeless_ || !may_wait) return false;
-    return has_changed(lack.refusal, true) || await_release();
+    if (!changed) return has_changed(lack.refusal, true) || await_release();
+    std::this_thread::sleep_for(kPause);
+    return true;
   });
 }
 
@@ -53,10 +56,9 @@ bool Room::has_changed(Refusal refusal, bool may_wait) noexcept {
   const auto until = may_wait ? until_ : Clock::time_point::min();
   const bool returned = account.await_returned(refusal, before_, until);
   const bool raised = is_raised();
-  const bool changed = device_.own().refresh().count != 0 || returned || raised;
+  const bool released = device_.own().refresh().count != 0;
   before_ = account.returned();
-  changes_ = changed ? changes_ + 1 : 0;
-  return changed && changes_ <= kMostChanges;
+  return returned || raised || released;
 }
 
 bool Room::trim(const Lack& lack) {
@@ -71,14 +73,26 @@ bool Room::trim(const Lack& lack) {
   OwnMemory& own = device_.own();
   const Bytes most = device_.kept(asked_) + own.unused();
   if (most.count == 0 || (short_of_budget && most < lacks)) return false;
-  const ContextGate::Turn turn(device_.gate(), left());
+  const ContextGate::Turn turn(device_.gate(), until_);
   if (!turn.granted()) return false;
-  if (short_of_budget && device_.spare(asked_) + own.unused() < lacks) return false;
+  const Bytes spare = device_.spare(asked_);
+  if (short_of_budget && spare + own.unused() < lacks) return false;
   const Bytes programs = own.trim(lacks);
-  const Bytes ours = device_.trim(minus_or_zero(lacks, programs), asked_);
+  const Bytes ours = device_.trim(minus_or_zero(lacks, programs), settled_, asked_);
+  busy_ = spare.count != 0 && programs.count + ours.count == 0;
   of_program_ += programs;
   of_pools_ += ours;
   return programs.count + ours.count != 0;
+}
+
+bool Room::settle(const Lack& lack, bool may_wait) {
+  if (settled_ || !(busy_ || lack.busy)) return false;
+  const auto start = Clock::now();
+  WaitLimit until = limit();
+  if (!may_wait) until.until = start;
+  settled_ = device_.settle(until);
+  if (may_wait) waits_ += {.count = 1, .total = Clock::now() - start};
+  return settled_;
 }
 
 bool Room::await_release() {
@@ -90,8 +104,9 @@ bool Room::await_release() {
   if (const auto next = device_.oldest_release()) {
     reached = next->owner->fences().wait(next->point, limit);
     if (reached) next->owner->pool().poll();
-  } else if (!std::exchange(drained_, true)) {
+  } else if (may_drain()) {
     // What the program frees in its own pools has no points of ours.
+    drained_ = device_.own().frees();
     for (Arena* const arena : device_.arenas()) {
       Fences& fences = arena->fences();
       if (fences.capturing()) continue;

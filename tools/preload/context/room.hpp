@@ -18,6 +18,8 @@ struct Lack {
   Refusal refusal = Refusal::kNone;
   Bytes bytes{};  ///< what was not given; zero: not known
   Bytes whole{};  ///< the whole request
+  /// The pool that was asked has something to release, for which the device must be awaited.
+  bool busy = false;
 };
 
 /// For one request, on its thread.
@@ -42,6 +44,8 @@ class Room {
   [[nodiscard]] bool is_raised() noexcept;
   /// How long an attempt may wait by itself.
   [[nodiscard]] WaitLimit limit() const;
+  /// Returns whether the device was awaited, so that pools may release memory.
+  [[nodiscard]] bool may_release() const noexcept { return settled_; }
 
   /// Returns its waits for the device.
   [[nodiscard]] const Stalls& waits() const noexcept { return waits_; }
@@ -52,8 +56,11 @@ class Room {
   /// Returns whether anything changed since the last attempt began.
   [[nodiscard]] bool has_changed(Refusal refusal, bool may_wait) noexcept;
   [[nodiscard]] bool trim(const Lack& lack);
+  /// Awaits the device before pools release memory, if they might have enough.
+  [[nodiscard]] bool settle(const Lack& lack, bool may_wait);
   [[nodiscard]] bool await_release();
-  [[nodiscard]] std::chrono::nanoseconds left() const noexcept;
+  /// Returns whether a wait for all work could help, as far as the program's own pools go.
+  [[nodiscard]] bool may_drain() const noexcept { return drained_ != device_.own().frees(); }
 
   Device& device_;
   const Pool* const asked_;
@@ -63,20 +70,22 @@ class Room {
   Bytes of_program_;  ///< released by its pools and graphs
   Bytes of_pools_;    ///< released by ours
   Stalls waits_;
-  bool drained_ = false;   ///< all work was waited for
+  std::optional<std::uint64_t> drained_;  ///< OwnMemory::frees when all work was last waited for
+  bool busy_ = false;      ///< what pools could release was not, since the device was busy
+  bool settled_ = false;   ///< pools may release memory
   bool hopeless_ = false;  ///< no work that is submitted could help
   unsigned late_ = 0;      ///< rounds after `until_`
   unsigned changes_ = 0;   ///< rounds in a row because something changed
 };
 
-/// Asks until `ask()`, which returns a Refusal, is served or nothing helps. `bytes` is what it
-/// claimed last.
+/// Asks until `ask()`, which returns what it lacked, is served or nothing helps. Returns how the
+/// last attempt ended.
 template <typename Ask>
-Refusal obtain(Room& room, const Bytes& bytes, const Ask& ask) {
+Refusal obtain(Room& room, const Ask& ask) {
   for (;;) {
-    const Refusal refusal = ask();
-    if (refusal == Refusal::kNone || refusal == Refusal::kOther) return refusal;
-    if (!room.make({.refusal = refusal, .bytes = bytes, .whole = bytes}, true)) return refusal;
+    const Lack lack = ask();
+    const bool may_help = lack.refusal == Refusal::kBudget || lack.refusal == Refusal::kDevice;
+    if (!may_help || !room.make(lack, true)) return lack.refusal;
   }
 }
 

@@ -145,11 +145,8 @@ bool Spilled::may_serve(Arena& arena, Bytes bytes, const WaitLimit& limit) {
         return false;
       case SpillDecision::kHostFull:
         // While a stream is captured nothing goes back, however far the device has come.
-        if (!wait_for_one(arena, limit) || arena.fences().capturing()) return false;
-        if (!release(std::max<std::chrono::nanoseconds>(
-                limit.until - std::chrono::steady_clock::now(), {}))) {
-          return false;
-        }
+        if (!has_freed(arena) || !arena.upstream().settle(limit)) return false;
+        if (!release(limit.until, &arena)) return false;
     }
   }
 }
@@ -251,27 +248,25 @@ std::vector<Spilled::Waiting> Spilled::waiting() const {
   return all;
 }
 
-bool Spilled::wait_for_one(Arena& arena, const WaitLimit& limit) {
-  for (const Waiting& each : waiting()) {
-    if (each.block.arena == &arena) return arena.fences().wait(*each.block.point, limit);
-  }
-  return false;
+bool Spilled::has_freed(const Arena& arena) const {
+  return std::ranges::any_of(waiting(),
+                             [&](const Waiting& each) { return each.block.arena == &arena; });
 }
 
-bool Spilled::release(std::chrono::nanoseconds most) noexcept {
+bool Spilled::release(Clock::time_point until, const Arena* settled) noexcept {
   if (freed_.load(std::memory_order_relaxed) == 0) return true;
   return attempt(LogLevel::kDebug, "host memory is released later", false, [&]() -> bool {
-    const ContextGate::Turn turn(gate_, most);
-    if (turn.granted()) release_passed();
+    const ContextGate::Turn turn(gate_, until);
+    if (turn.granted()) release_passed(settled);
     return turn.granted();
   });
 }
 
-void Spilled::release_passed() {
+void Spilled::release_passed(const Arena* settled) {
   for (const Waiting& each : waiting()) {
-    Fences& fences = each.block.arena->fences();
-    if (fences.capturing()) continue;
-    if (fences.passed(each.block.point->stream) < each.block.point->sequence) continue;
+    Arena* const arena = each.block.arena;
+    if (arena->fences().passed(each.block.point->stream) < each.block.point->sequence) continue;
+    if (arena != settled && !arena->upstream().may_release()) continue;
     return_to_driver(each.pointer, each.block.point);
   }
 }

@@ -51,6 +51,8 @@ enum class SpillDecision : std::uint8_t {
 /// Host memory given for device memory. Thread-safe.
 class Spilled {
  public:
+  using Clock = std::chrono::steady_clock;
+
   Spilled(const Driver& driver, ContextGate& gate) noexcept : driver_(driver), gate_(gate) {}
   /// Returns whether device and host can use managed memory at once. Logs once if not.
   [[nodiscard]] bool is_possible(int device) noexcept;
@@ -67,9 +69,10 @@ class Spilled {
   [[nodiscard]] std::optional<Owner> begin_free(CUdeviceptr pointer) noexcept;
   /// Releases it to the driver once the device has passed `point`; without a point, never.
   void end_free(CUdeviceptr pointer, std::optional<Point> point) noexcept;
-  /// Releases what the device has passed. Cheap if nothing was freed. Returns false if for `most` a
-  /// context is ending or another thread releases: a later call does it then.
-  bool release(std::chrono::nanoseconds most = {}) noexcept;
+  /// Releases what the device has passed, if that needs no wait for it or its arena has `settled`
+  /// (DriverUpstream::settle). Cheap if nothing was freed. Returns false if until then a context is
+  /// ending or another thread releases: a later call does it then.
+  bool release(Clock::time_point until = {}, const Arena* settled = nullptr) noexcept;
   /// Returns whether `address` lies in memory from here that the driver does not have back. While
   /// the driver takes it, waits for a bounded time.
   [[nodiscard]] bool has(CUdeviceptr address) const noexcept;
@@ -92,10 +95,9 @@ class Spilled {
   void advise(CUdeviceptr pointer, Bytes bytes, int device) const noexcept;
   void say_first(const Account& account, Bytes bytes) noexcept;
   [[nodiscard]] std::vector<Waiting> waiting() const;
-  /// Waits until the device passes one of the arena's frees. Returns false if there is none or the
-  /// wait failed.
-  [[nodiscard]] bool wait_for_one(Arena& arena, const WaitLimit& limit);
-  void release_passed();
+  /// Returns whether something of the arena is freed and not released.
+  [[nodiscard]] bool has_freed(const Arena& arena) const;
+  void release_passed(const Arena* settled);
   /// Waits, for a bounded time, while the driver takes `address` back. It may then give the address
   /// to the program.
   void await_return(Lock& lock, CUdeviceptr address) const;

@@ -29,11 +29,18 @@ void* DriverUpstream::allocate(Bytes size) {
   return memory;
 }
 
+bool DriverUpstream::settle(const WaitLimit& limit) noexcept {
+  return attempt(LogLevel::kDebug, "nothing is released now", false, [&] {
+    return !InCallback::now() && !fences_.capturing() &&
+           fences_.wait(fences_.record(fences_.everything()), limit);
+  });
+}
+
 void DriverUpstream::deallocate(void* pointer, Bytes size) noexcept {
   if (gone_.load(std::memory_order_relaxed)) return;
   if (fences_.capturing()) {
     hold(pointer, size);
-    if (!fences_.capturing()) release_held();  // the capture ended meanwhile
+    if (!fences_.capturing()) release_held(true);  // the capture ended meanwhile
     return;
   }
   const CUresult code = release(pointer, size);
@@ -101,8 +108,9 @@ bool DriverUpstream::holds() const noexcept {
   return !held_.empty();
 }
 
-void DriverUpstream::release_held() noexcept {
+void DriverUpstream::release_held(bool may_release) noexcept {
   if (ContextPages* const pages = pages_if_any(); pages != nullptr) pages->release_held();
+  if (!may_release) return;
   Lock lock(mutex_);
   const auto held = std::exchange(held_, {});
   lock.unlock();

@@ -23,8 +23,7 @@ inline constexpr std::chrono::seconds kMostOfAReturn{1};
 /// Memory released while a stream of the context is captured goes to the driver after the capture.
 class DriverUpstream final : public Upstream {
  public:
-  DriverUpstream(const Driver& driver, CUcontext context, Account& account,
-                 const Fences& fences) noexcept
+  DriverUpstream(const Driver& driver, CUcontext context, Account& account, Fences& fences) noexcept
       : driver_(driver), context_(context), account_(account), fences_(fences) {}
   /// Returns null if the budget or the device has no more. Throws DriverError for any other fault.
   [[nodiscard]] void* allocate(Bytes size) override;
@@ -32,6 +31,11 @@ class DriverUpstream final : public Upstream {
   [[nodiscard]] static Bytes charged(Bytes size) noexcept {
     return Bytes{kAlignment} * ((size.count + kAlignment - 1) / kAlignment);
   }
+  [[nodiscard]] bool may_release() noexcept override { return settle({.until = kPast}); }
+  /// Waits until the device has passed all work that is enqueued now: the driver's `cuMemFree`
+  /// waits for it, without a limit, and it may wait for this thread. Returns false if it has not,
+  /// or during a capture.
+  [[nodiscard]] bool settle(const WaitLimit& limit) noexcept;
   /// Call between `begin_release` and `end_release`.
   void deallocate(void* pointer, Bytes size) noexcept override;
   void begin_release() noexcept override { account_.begin_release(); }
@@ -51,8 +55,9 @@ class DriverUpstream final : public Upstream {
   [[nodiscard]] bool holds() const noexcept;
   /// Returns how much is kept.
   [[nodiscard]] Bytes held() const noexcept;
-  /// Call when no capture is in progress: releases the kept memory.
-  void release_held() noexcept;
+  /// Call when no capture is in progress: releases the kept memory, pages only without
+  /// `may_release`.
+  void release_held(bool may_release) noexcept;
   /// Returns the size of the allocation at `pointer`, or nullopt.
   [[nodiscard]] std::optional<Bytes> given(const void* pointer) const noexcept;
   /// Returns whether `address` lies in an allocation or in addresses reserved for pages. While the
@@ -64,6 +69,7 @@ class DriverUpstream final : public Upstream {
   void forget() noexcept;
 
  private:
+  static constexpr auto kPast = std::chrono::steady_clock::time_point::min();
   void hold(void* pointer, Bytes size) noexcept;
   /// Frees it in the driver. If the driver refuses, it stays allocated.
   [[nodiscard]] CUresult release(void* pointer, Bytes size) noexcept;
@@ -76,7 +82,7 @@ class DriverUpstream final : public Upstream {
   const Driver& driver_;
   const CUcontext context_;
   Account& account_;
-  const Fences& fences_;
+  Fences& fences_;
   std::atomic<std::uint64_t> used_{0};
   std::atomic<bool> gone_{false};
   mutable Mutex mutex_{LockRank::kLeaf};

@@ -58,12 +58,7 @@ extern "C" {
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep) {
   Call call;
-  if (Process* const process = Process::get()) {
-    const ContextGate::Turn turn(process->gate(), process->settings().max_wait.value);
-    for_arenas_of(turn.granted() ? process : nullptr, pool, [&](Arena& arena) {
-      if (!arena.fences().capturing()) arena.pool().trim_to({keep});
-    });
-  }
+  for_arenas_of(Process::get(), pool, [&](Arena& arena) { (void)arena.trim(call, Bytes{keep}); });
   return pass(&Driver::cuMemPoolTrimTo, pool, keep);
 }
 

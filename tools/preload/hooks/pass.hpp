@@ -55,24 +55,28 @@ CUresult obtain(Call& call, Process* process, Device* device, const Wanted& want
   std::optional<OwnMemory::Asking> asking;
   if (wanted.pool != nullptr) asking.emplace(own, wanted.pool, wanted.bytes);
   CUresult code = CUDA_ERROR_OUT_OF_MEMORY;
-  Bytes claimed = wanted.bytes;
-  const auto ask = [&]() -> Refusal {
-    if (asking) claimed = asking->lacks();
+  const auto ask = [&]() -> Lack {
+    const Bytes claimed = asking ? asking->lacks() : wanted.bytes;
+    // What a pool lacks may be more than this request's part, for a moment: see Asking.
+    const Bytes whole = asking ? std::min(claimed, OwnMemory::in_pieces(wanted.bytes)) : claimed;
     Account::Claim claim(account, 1, row.counts ? claimed : Bytes{});
     code = claim.count() != 0 ? by_driver() : CUDA_ERROR_OUT_OF_MEMORY;
-    if (claim.count() == 0) return Refusal::kBudget;
-    if (code == CUDA_ERROR_OUT_OF_MEMORY && row.needs_room) return Refusal::kDevice;
-    if (code != CUDA_SUCCESS) return Refusal::kOther;
+    if (claim.count() == 0) return {Refusal::kBudget, claimed, whole};
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && row.needs_room) {
+      return {Refusal::kDevice, claimed, whole};
+    }
+    if (code != CUDA_SUCCESS) return {Refusal::kOther};
     if (row.sizing == Sizing::kAsked) claim.keep(1);
     if (made != nullptr && (row.sizing == Sizing::kAsked || asking)) {
       process->count(account, wanted.kind, wanted.bytes, number(*made), wanted.context, wanted.pool,
                      asking ? &own : nullptr);
     }
     if (row.sizing == Sizing::kReserved) (void)own.refresh();
-    return Refusal::kNone;
+    asking.reset();  // before the claim, at whose end others ask again
+    return {};
   };
   Room room(*device, call.until(process->settings().max_wait.value));
-  const Refusal refusal = obtain(room, claimed, ask);
+  const Refusal refusal = obtain(room, ask);
   if (refusal == Refusal::kBudget || refusal == Refusal::kDevice) {
     report_refusal(*process, *device, wanted, refusal, room);
   }

@@ -113,16 +113,13 @@ bool memory_info(int device, MemoryInfo& info) noexcept {
 }
 
 Bytes trim(int device) noexcept {
-  const Call call;
+  Call call;
   Process* const process = Process::get_if_any();
   if (process == nullptr) return {};
   return attempt<Bytes>(LogLevel::kDebug, "nothing was trimmed", {}, [&]() -> Bytes {
     Bytes sum;
-    const ContextGate::Turn turn(process->gate(), process->settings().max_wait.value);
-    if (!turn.granted()) return {};
     for (Arena* const arena : process->contexts().all()) {
-      const bool its = device < 0 || arena->device().number() == device;
-      if (its && !arena->fences().capturing()) sum += arena->pool().trim();
+      if (device < 0 || arena->device().number() == device) sum += arena->trim(call);
     }
     return sum;
   });

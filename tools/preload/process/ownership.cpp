@@ -135,7 +135,7 @@ void Ownership::cover_peers(Arena& owner, const Located& here, std::chrono::nano
 }
 
 bool Ownership::cover_all_peers(Arena& owner, std::chrono::nanoseconds most) {
-  const ContextGate::Turn turn(gate_, most);
+  const ContextGate::Turn turn(gate_, time_after_now(most));
   if (!turn.granted()) return false;
   for (Arena* const other : contexts_.all()) {
     if (other == &owner) continue;

@@ -184,9 +184,11 @@ void Process::release_held() {
   std::erase_if(
       idle, [](Arena* arena) { return !arena->upstream().holds() || arena->fences().capturing(); });
   if (idle.empty()) return;
-  const ContextGate::Turn turn(gate_, settings_.max_wait.value);
+  const ContextGate::Turn turn(gate_, time_after_now(settings_.max_wait.value));
   if (!turn.granted()) return;  // at the end of the next capture
-  for (Arena* const arena : idle) arena->upstream().release_held();
+  for (Arena* const arena : idle) {
+    arena->upstream().release_held(arena->upstream().may_release());
+  }
 }
 
 void Process::forget(CUcontext context) noexcept {

@@ -16,7 +16,10 @@ using Turn = ContextGate::Turn;
 using EndOfContext = ContextGate::EndOfContext;
 
 constexpr std::chrono::milliseconds kShort{20};
-constexpr std::chrono::hours kLong{1};
+
+ContextGate::Clock::time_point in(ContextGate::Clock::duration time) {
+  return ContextGate::Clock::now() + time;
+}
 
 TEST(ContextGate, GivesOneTurnAtATime) {
   ContextGate gate;
@@ -24,7 +27,7 @@ TEST(ContextGate, GivesOneTurnAtATime) {
     const Turn first(gate, {});
     EXPECT_TRUE(first.granted());
     EXPECT_FALSE(Turn(gate, {}).granted());
-    EXPECT_FALSE(Turn(gate, kShort).granted());
+    EXPECT_FALSE(Turn(gate, in(kShort)).granted());
   }
   EXPECT_TRUE(Turn(gate, {}).granted());
 }
@@ -35,7 +38,7 @@ TEST(ContextGate, GivesNoTurnWhileAContextEnds) {
     const EndOfContext one(gate);
     const EndOfContext other(gate);  // contexts may end together
     EXPECT_FALSE(Turn(gate, {}).granted());
-    EXPECT_FALSE(Turn(gate, kShort).granted());
+    EXPECT_FALSE(Turn(gate, in(kShort)).granted());
   }
   EXPECT_TRUE(Turn(gate, {}).granted());
 }
@@ -44,7 +47,7 @@ TEST(ContextGate, WhoWaitsForATurnHasItOnceTheContextHasEnded) {
   ContextGate gate;
   std::optional<EndOfContext> ends(std::in_place, gate);
   bool granted = false;
-  std::thread waits([&] { granted = Turn(gate, kLong).granted(); });
+  std::thread waits([&] { granted = Turn(gate, in(std::chrono::hours(1))).granted(); });
   std::this_thread::sleep_for(kShort);
   ends.reset();
   waits.join();  // and not an hour later
@@ -54,7 +57,7 @@ TEST(ContextGate, WhoWaitsForATurnHasItOnceTheContextHasEnded) {
 TEST(ContextGate, AContextEndsOnceTheTurnIsOver) {
   ContextGate gate;
   std::atomic<bool> gives{true};
-  std::optional<Turn> turn(std::in_place, gate, kLong);
+  std::optional<Turn> turn(std::in_place, gate, in(std::chrono::hours(1)));
   std::thread ends([&] {
     const EndOfContext end(gate);
     EXPECT_FALSE(gives);

@@ -420,7 +420,7 @@ TEST_P(PoolsOfOneDevice, WhileAStreamIsCapturedNothingOfItsContextIsGivenBack) {
   ASSERT_NO_FATAL_FAILURE(begin("throttled", "3600s"));
   leave_cached();
   // With room for as much again, the cache stays when the capture begins.
-  ASSERT_EQ(arena().pool().trim(mib(4)), mib(4));
+  ASSERT_EQ(arena().pool().release(mib(4), true), mib(4));
   const CUstream stream = make_stream();
   begin_capture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
   ASSERT_NO_FATAL_FAILURE(change_pool());
