@@ -144,8 +144,8 @@ void Pool::fail(const Attempt& attempt) {
   state_.log_event(AllocationEvent::kFailure, sequence, nullptr, attempt.asked, attempt.stream);
   const OutOfMemory error = out_of_memory(attempt);
   std::string text = error.what();
-  const char* const page = sink != nullptr ? sink->note_failure() : nullptr;
-  if (page != nullptr) text += std::string("\n  what led to it: ") + page;
+  const char* const command = sink != nullptr ? sink->note_failure() : nullptr;
+  if (command != nullptr) text += std::string("\n  what led to it: ") + command;
   throw OutOfMemory(text, error.figures());
 }
 

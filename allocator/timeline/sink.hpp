@@ -31,8 +31,8 @@ class TimelineSink {
   [[nodiscard]] virtual std::uint64_t now() const noexcept = 0;
   /// Converts a reading of std::chrono::steady_clock, in nanoseconds, to that clock.
   [[nodiscard]] virtual std::uint64_t at(std::int64_t steady_ns) const noexcept = 0;
-  /// Writes the events before an out-of-memory error to a file; returns its name, or null. Called
-  /// without a lock; may take long.
+  /// Writes the events before an out-of-memory error to a file. Returns the command that makes a
+  /// page of it, or null. Called without a lock; may take long.
   [[nodiscard]] virtual const char* note_failure() noexcept = 0;
   /// Batch `number` of the process begins: this may start or stop the recording.
   virtual void note_batch(std::uint32_t number) noexcept = 0;

@@ -165,7 +165,7 @@ TEST_F(PoolTold, ALateRecorderIsToldWhatIsThere) {
   pool->deallocate(held, stream_);
 }
 
-TEST_F(PoolTold, AnOutOfMemoryNamesThePageOfWhatLedToIt) {
+TEST_F(PoolTold, AnOutOfMemoryNamesTheCommandThatShowsWhatLedToIt) {
   const auto pool = make();
   const ToldTimeline told;
   std::string text;
@@ -176,7 +176,7 @@ TEST_F(PoolTold, AnOutOfMemoryNamesThePageOfWhatLedToIt) {
     EXPECT_EQ(error.figures().asked, mib(1));
   }
   EXPECT_EQ(told.failures(), 1U);
-  EXPECT_NE(text.find("\n  what led to it: the page"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  what led to it: the command"), std::string::npos) << text;
   const auto failures = told.of(Kind::kFailure);
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(told.text(failures[0].name), "too much");

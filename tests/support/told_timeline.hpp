@@ -103,7 +103,7 @@ class ToldTimeline {
     const char* note_failure() noexcept override {
       const std::lock_guard lock(mutex_);
       ++failures_;
-      return "the page";
+      return "the command";
     }
     void note_batch(std::uint32_t number) noexcept override {
       const std::lock_guard lock(mutex_);

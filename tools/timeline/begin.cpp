@@ -7,7 +7,6 @@
 #include "allocator/base/error.hpp"
 #include "allocator/base/log.hpp"
 #include "tools/timeline/cupti/source.hpp"
-#include "tools/timeline/page/page.hpp"
 
 namespace weir::timeline {
 namespace {
@@ -41,10 +40,7 @@ Recorder* record_program(const TimelineSettings& settings, const RecordingScope&
   RecordingOptions options;
   std::string refusal;
   if (scope.gpu) options.activity = gpu_activity(settings, refusal);
-  options.failure_page = [](const Timeline& timeline) {
-    return make_page(timeline,
-                     {.title = title_of(timeline, "The last seconds", " before memory ran out")});
-  };
+  options.keeps_failures = true;
   Recorder* const recorder = begin_if_possible(settings, scope, std::move(options));
   // Logged only now: if the file cannot be written, that must be the only line.
   if (recorder != nullptr && !refusal.empty()) log(LogLevel::kWarn, "timeline: " + refusal);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Begins the recording of a program, with GPU activity from CUPTI and a page for each
+// Begins the recording of a program, with GPU activity from CUPTI and a file for each
 // out-of-memory.
 
 #include "tools/timeline/recorder/recording.hpp"

@@ -1,5 +1,5 @@
-// Everything at once: short-lived threads write, others open and close the window, request pages,
-// fork and finally finish.
+// Everything at once: short-lived threads write, others open and close the window, run out of
+// memory, fork and finally finish.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -139,11 +139,9 @@ TEST_F(RecorderStress, NothingIsLostTwiceOrTorn) {
   options.buffer = mib(1);
   options.every = std::chrono::milliseconds(1);
   options.by_signal = true;
-  options.failure_page = [](const Timeline& timeline) {
-    return std::to_string(timeline.processes.size());
-  };
+  options.keeps_failures = true;
   RecorderOutput output = in_memory(written);
-  output.file = TimelineFile::open("test", folder_.file("run.json"));  // pages lie beside it
+  output.file = TimelineFile::open("test", folder_.file("run.json"));  // failures lie beside it
   Recorder& recorder = Recorder::make({}, std::move(output), std::move(options));
 
   {
@@ -164,7 +162,7 @@ TEST_F(RecorderStress, NothingIsLostTwiceOrTorn) {
   EXPECT_EQ(events.size() - live + result.lost, last_id_.load()) << threads_ << " threads";
   EXPECT_EQ(result.events, written->size());
   EXPECT_GT(events.size() - live, 0U);
-  EXPECT_TRUE(std::filesystem::exists(folder_.file("run.oom.html")));
+  EXPECT_TRUE(std::filesystem::exists(folder_.file("run.oom.pftrace")));
 }
 
 }  // namespace

@@ -166,16 +166,19 @@ TEST_F(TrainWindow, TheBatchesAskedForAreRecordedAndNoOthers) {
 
 using TrainOutOfMemory = RecordedRuns;
 
-TEST_F(TrainOutOfMemory, ThePageOfTheLastMomentsIsThereAndTheReportNamesIt) {
+TEST_F(TrainOutOfMemory, TheLastMomentsAreThereAndTheReportNamesTheCommandForTheirPage) {
   const Finished run = run_weir_train(
       run_with({{"--policy", "unbounded", "--budget", "20MiB", "--batches", "100", "--batch-size",
                  "64", "--timeline", file("run.json"), "--json", file("figures")}}));
   EXPECT_EQ(run.exit_code, 3) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("what led to it: " + file("run.oom.html")));
-  EXPECT_THAT(figures("figures")["result"]["report"].get<std::string>(),
-              HasSubstr(file("run.oom.html")))
-      << "the report is made after the page";
-  EXPECT_THAT(read_file(file("run.oom.html")), HasSubstr("</html>"));
+  const std::string last = file("run.oom.pftrace");
+  const std::string page = file("run.oom.html");
+  const std::string command = "weir timeline report '" + last + "' -o '" + page + "'";
+  EXPECT_THAT(run.err, HasSubstr("what led to it: " + command));
+  EXPECT_THAT(figures("figures")["result"]["report"].get<std::string>(), HasSubstr(command))
+      << "the report is made after the file";
+  EXPECT_EQ(weir({"timeline", "report", last, "-o", page}).exit_code, 0);
+  EXPECT_THAT(read_file(page), HasSubstr("</html>"));
   const json said = report("run.json");
   ASSERT_EQ(said["failures"].size(), 1U);
   EXPECT_EQ(said["summary"]["failures"], 1);

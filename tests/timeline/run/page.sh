@@ -131,7 +131,7 @@ while read -r command; do
   run "$command"
   # The frontend runs ahead only on a processor of its own. While other programs have that, memory lasts.
   for _ in 1 2 3 4; do
-    [[ $command == *' --timeline pages' && ! -s pages/unbounded.oom.html ]] || break
+    [[ $command == *' --timeline pages' && ! -s pages/unbounded.oom.pftrace ]] || break
     run "$command"
     commands=$((commands - 1)) # it was counted
   done

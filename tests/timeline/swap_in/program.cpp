@@ -5,7 +5,8 @@
 //   inject LIBRARY [CUPTI]   the same; the driver has loaded LIBRARY into it
 //   part FILE         thirty batches, of which it has the middle ten recorded
 //   leave             allocates once; main leaves by pthread_exit, before another thread has ended
-//   run-out PAGE      allocates until memory is out, and looks for PAGE then
+//   run-out FILE      allocates until memory is out, and looks for FILE then
+//   die-of-it FILE    the same, and kills itself if FILE was there
 //
 // Exits with 3 if everything was correct.
 
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -102,11 +104,11 @@ int run_part(const char* file) {
   return run_batches(nullptr);
 }
 
-int run_out(const char* page) {
+int run_out(const char* file) {
   (void)weir_batch_begin("too large");
   CUresult result = CUDA_SUCCESS;
   for (CUdeviceptr address = 0; result == CUDA_SUCCESS;) result = allocate(address);
-  const bool is_there = access(page, R_OK) == 0;
+  const bool is_there = access(file, R_OK) == 0;
   weir_batch_end();
   return result == CUDA_ERROR_OUT_OF_MEMORY && is_there ? kAsItShould : kNot;
 }
@@ -119,6 +121,9 @@ int main(int count, char** arguments) {
   if (words[0] == "leave") return run_and_leave();
   if (words[0] == "part") return run_part(words.at(1).c_str());
   if (words[0] == "run-out") return run_out(words.at(1).c_str());
+  if (words[0] == "die-of-it") {
+    return run_out(words.at(1).c_str()) == kAsItShould ? raise(SIGKILL) : kNot;
+  }
   if (words[0] == "inject") {
     int (*const initialize)() = find<int (*)()>(words.at(1).c_str(), "InitializeInjection");
     if (initialize == nullptr || initialize() != 1) return kNot;

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../../trainer/temporary_directory.hpp"
@@ -72,6 +74,18 @@ class SwappedIn : public ::testing::Test {
     EXPECT_EQ(admitted().size(), kBatches);
     EXPECT_EQ(allocating, admitted()) << "each allocates once";
   }
+  /// It is a page of the program.
+  static void expect_page(const std::string& path) {
+    const std::string page = weir::testing::read_file(path);
+    const bool is_page =
+        page.find("<title>Weir timeline of timeline_swap_in_program</title>") != std::string::npos;
+    EXPECT_TRUE(is_page) << "without its text, which is long";
+    EXPECT_TRUE(page.find("</html>") != std::string::npos);
+  }
+  /// An environment in which `weir` is in the path.
+  static Variables in_path() {
+    return {{"PATH", std::filesystem::path(WEIR_TRAIN_PROGRAM).parent_path().string()}};
+  }
 
   const weir::testing::TemporaryDirectory directory_;
 };
@@ -130,17 +144,43 @@ TEST_F(SwappedIn, APartOfARunIsRecordedWhereAProgramInCAsksForIt) {
   EXPECT_EQ(admitted().front(), kBatches + 1);
 }
 
-TEST_F(SwappedIn, ThePageOfAnOutOfMemoryIsThereBeforeTheProgramHearsOfIt) {
+TEST_F(SwappedIn,
+       TheLastSecondsAreThereBeforeTheProgramHearsOfAnOutOfMemoryAndALineMakesTheirPage) {
+  const std::string last = file("run.oom.pftrace");
   const std::string page = file("run.oom.html");
   const Finished program =
-      run({"run-out", page}, {{"WEIR_BUDGET", "8MiB"}, {"WEIR_CUPTI", STANDIN_NEWER}});
-  EXPECT_EQ(program.exit_code, 3) << "the page was not there\n" << program.err;
-  EXPECT_THAT(program.err, HasSubstr("\n  what led to it: " + page + "\n"));
-  const bool is_page =
-      weir::testing::read_file(page).find("<title>The last seconds of ") != std::string::npos;
-  EXPECT_TRUE(is_page) << "without its text, which is long";
+      run({"run-out", last}, {{"WEIR_BUDGET", "8MiB"}, {"WEIR_CUPTI", STANDIN_NEWER}});
+  EXPECT_EQ(program.exit_code, 3) << "the file was not there\n" << program.err;
+  const std::string command = "weir timeline report '" + last + "' -o '" + page + "'";
+  EXPECT_THAT(program.err, HasSubstr("\n  what led to it: " + command + "\n"));
+  EXPECT_FALSE(std::filesystem::exists(page));
+  const Finished made =
+      ChildProcess({"-c", command}, {.program = "/bin/sh", .environment = in_path()}).wait();
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  expect_page(page);
   EXPECT_EQ(records_of(TimelineKind::kFailure).size(), 1U);
   EXPECT_EQ(report()["failures"][0]["kind"], "too large");
+}
+
+TEST_F(SwappedIn, UnderWeirRunThePageOfAnOutOfMemoryIsMadeEvenIfTheProgramDiesOfIt) {
+  const std::string last = file("run.oom.pftrace");
+  const std::string page = file("run.oom.html");
+  for (const char* word : {"run-out", "die-of-it"}) {
+    SCOPED_TRACE(word);
+    const Finished weir = ChildProcess({"timeline", "record", "-o", file("run.json"), "--budget",
+                                        "8MiB", "--", SWAP_IN_PROGRAM, word, last},
+                                       {.environment = {{"WEIR_LIBRARY", SWAP_IN},
+                                                        {"LD_LIBRARY_PATH", STANDIN_FOLDER},
+                                                        {"CUDA_VISIBLE_DEVICES", ""},
+                                                        {"WEIR_CUPTI", STANDIN_NEWER}}})
+                              .wait();
+    EXPECT_EQ(weir.exit_code, word == std::string_view("run-out") ? 3 : -1) << weir.err;
+    EXPECT_EQ(weir.signal, word == std::string_view("run-out") ? 0 : SIGKILL) << weir.err;
+    EXPECT_THAT(weir.err, HasSubstr("\nweir: what led to the out-of-memory: " + page + "\n"));
+    expect_page(page);
+    EXPECT_TRUE(std::filesystem::remove(page));
+    EXPECT_TRUE(std::filesystem::remove(last)) << "it stays";
+  }
 }
 
 /// The toolkit's libcupti finds no driver of its own behind the stand-in.

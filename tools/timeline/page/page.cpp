@@ -56,21 +56,21 @@ namespace {
          "; connect-src 'none'; img-src data:; base-uri 'none'; form-action 'none'";
 }
 
-}  // namespace
-
-std::string title_of(const Timeline& timeline, const std::string& what, const std::string& after) {
+std::string title_of(const Timeline& timeline) {
   std::vector<std::string> programs;
   for (const Process& process : timeline.processes) {
     const std::string& program = process.info.program;
     if (program.empty() || std::ranges::count(programs, program) != 0) continue;
     programs.push_back(program);
   }
-  std::string title = what;
+  std::string title = "Weir timeline";
   for (const std::string& program : programs) {
     title += (&program == programs.data() ? " of " : ", ") + program;
   }
-  return title + after;
+  return title;
 }
+
+}  // namespace
 
 std::string make_page(const Timeline& timeline, const PageOptions& options) {
   const std::size_t fixed = kPageHtml.text.size() + kPageCss.text.size() + kPageScript.text.size() +

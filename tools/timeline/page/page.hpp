@@ -11,15 +11,10 @@ namespace weir::timeline {
 
 /// Options of a page.
 struct PageOptions {
-  std::string title{};  ///< shown at the top and by the browser; empty: title_of(timeline)
+  std::string title{};  ///< shown at the top and by the browser; empty: the programs' names
   std::size_t max_bytes = std::size_t{3} << 20U;  ///< size limit of the page; reduces the detail if
                                                   ///< needed
 };
-
-/// Returns the title of a page: ` of `, with the names of the timeline's programs, between these.
-[[nodiscard]] std::string title_of(const Timeline& timeline,
-                                   const std::string& what = "Weir timeline",
-                                   const std::string& after = "");
 
 /// Returns the whole page, in UTF-8. Texts of the timeline may contain anything: the page shows
 /// them as text. A page exceeds `max_bytes` only if its least detail does. Thread-safe.

@@ -1,13 +1,40 @@
 #include "tools/timeline/recorder/failure.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <map>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "tools/timeline/files/formats.hpp"
+
 namespace weir::timeline {
 namespace {
+
+/// Perfetto's format is the smallest, whatever the recording has.
+constexpr std::string_view kSuffix = ".pftrace";
+
+class StringSink final : public ByteSink {
+ public:
+  void append(std::string_view bytes) noexcept override {
+    try {
+      if (is_whole) text += bytes;
+    } catch (const std::exception&) {
+      is_whole = false;
+    }
+  }
+  std::string text;
+  bool is_whole = true;
+};
+
+/// Returns `path` as a word of a shell's command line.
+std::string shell_word(const std::string& path) {
+  std::string word = "'";
+  for (const char each : path) word += each == '\'' ? std::string("'\\''") : std::string(1, each);
+  return word + "'";
+}
 
 /// The key of a block while it is allocated.
 using BlockKey = std::pair<std::uint16_t, std::uint64_t>;
@@ -106,6 +133,29 @@ Process make_process(ProcessInfo info, std::vector<TimelineRecord> records, cons
   }
   process.records = std::move(records);
   return process;
+}
+
+std::string failure_file(const std::string& recording, std::size_t number) {
+  const auto format = find_format(recording, FormatUse::kRecord);
+  std::string path = recording.substr(0, recording.size() - (format ? format->suffix.size() : 0));
+  path += ".oom";
+  if (number > 1) path += "." + std::to_string(number);
+  return path.append(kSuffix);
+}
+
+std::string failure_page(const std::string& file) {
+  return file.substr(0, file.size() - kSuffix.size()) + ".html";
+}
+
+std::string failure_command(const std::string& file) {
+  return "weir timeline report " + shell_word(file) + " -o " + shell_word(failure_page(file));
+}
+
+std::string bytes_of_failure(const Timeline& timeline) {
+  StringSink sink;
+  write_timeline(timeline, require_format("failure", kSuffix, FormatUse::kWrite), sink);
+  if (!sink.is_whole) throw std::bad_alloc();
+  return std::move(sink.text);
 }
 
 }  // namespace weir::timeline

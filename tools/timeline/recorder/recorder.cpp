@@ -76,7 +76,7 @@ Recorder::Recorder(ProcessInfo info, RecorderOutput output, RecorderOptions opti
       chunks_(options_.buffer),
       drain_(clock_, chunks_, names_, std::move(output),
              {.ns = options_.recent.ns,
-              .records = options_.failure_page ? options_.recent.records : 0}),
+              .records = options_.keeps_failures ? options_.recent.records : 0}),
       advance_([this] { advances_.fetch_add(1); }),
       ns_per_tick_(clock_.ns_per_tick()) {
   sem_init(&wake_, 0, 0);
@@ -352,22 +352,21 @@ bool Recorder::wait_for_end() noexcept {
 }
 
 const char* Recorder::note_failure() noexcept {
-  if (!options_.failure_page || !alive_.load() || failing_.exchange(true)) return nullptr;
+  if (!options_.keeps_failures || !alive_.load() || failing_.exchange(true)) return nullptr;
   std::size_t before = 0;
   {
     const Lock lock(mutex_);
-    before = page_count_;
-    page_asked_ = true;
+    before = failure_count_;
+    failure_asked_ = true;
   }
-  constexpr int kPagePatience = 6;  // a page is made in one step
-  (void)wait_for_round(options_.patience * kPagePatience);
-  const char* name = nullptr;
+  (void)wait_for_round(options_.patience);
+  const char* command = nullptr;
   {
     const Lock lock(mutex_);
-    if (page_count_ > before) name = page_names_[page_count_ - 1].c_str();
+    if (failure_count_ > before) command = failure_commands_[failure_count_ - 1].c_str();
   }
   failing_.store(false);
-  return name;
+  return command;
 }
 
 std::string Recorder::file() const {

@@ -25,13 +25,11 @@
 #include "tools/timeline/model/timeline.hpp"
 #include "tools/timeline/recorder/chunks.hpp"
 #include "tools/timeline/recorder/drain.hpp"
+#include "tools/timeline/recorder/failure.hpp"
 #include "tools/timeline/recorder/name_table.hpp"
 #include "tools/timeline/recorder/settings.hpp"
 
 namespace weir::timeline {
-
-/// Makes a page of a timeline. The recorder's thread calls it; it may throw.
-using FailurePage = std::function<std::string(const Timeline&)>;
 
 struct RecorderOptions {
   Bytes buffer = mib(64);                      ///< for records not yet written
@@ -42,8 +40,8 @@ struct RecorderOptions {
   std::function<void()> activity_began{};      ///< called once, when `activity` has started; may be
                                                ///< empty
   bool by_signal = false;                      ///< SIGUSR2 starts and stops recording
-  FailurePage failure_page{};                  ///< for note_failure; may be empty
-  RecentLimits recent{};                       ///< the limits of that page
+  bool keeps_failures = false;                 ///< note_failure writes the last seconds to a file
+  RecentLimits recent{};                       ///< the limits of that file
 };
 
 /// The result of a recording.
@@ -126,8 +124,8 @@ class Recorder final : public TimelineSink {
   void follow_activity(MoreRecords& more);
   void say_what_was_lost(MoreRecords& more);
   [[nodiscard]] TimelineRecord remark(TimelineKind kind, std::string_view text);
-  void make_failure_page() noexcept;
-  void write_failure_page();
+  void keep_failure() noexcept;
+  void write_failure();
   void give_up(std::string_view why) noexcept;
   /// Adds a line to the result's note.
   void add_note(const std::string& line);
@@ -163,7 +161,7 @@ class Recorder final : public TimelineSink {
   bool handles_signal_ = false;
   bool activity_runs_ = false;
   bool activity_failed_ = false;
-  std::size_t page_tries_ = 0;
+  std::size_t failure_tries_ = 0;
 
   Mutex window_mutex_{LockRank::kTimeline};
   /// Starts and stops that are not yet in the file. Not in chunks, which may have no room.
@@ -173,12 +171,12 @@ class Recorder final : public TimelineSink {
   std::condition_variable_any round_ended_;
   std::uint64_t asked_ WEIR_GUARDED_BY(mutex_) = 0;  ///< rounds requested
   std::uint64_t done_ WEIR_GUARDED_BY(mutex_) = 0;   ///< rounds completed
-  bool page_asked_ WEIR_GUARDED_BY(mutex_) = false;
+  bool failure_asked_ WEIR_GUARDED_BY(mutex_) = false;
   bool ended_ WEIR_GUARDED_BY(mutex_) = false;
   RecordingResult result_ WEIR_GUARDED_BY(mutex_);
-  static constexpr std::size_t kMostPages = 5;
-  std::array<std::string, kMostPages> page_names_ WEIR_GUARDED_BY(mutex_);
-  std::size_t page_count_ WEIR_GUARDED_BY(mutex_) = 0;
+  /// The command for the page of each failure's file. Never changed: the program has its address.
+  std::array<std::string, kMostFailures> failure_commands_ WEIR_GUARDED_BY(mutex_);
+  std::size_t failure_count_ WEIR_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weir::timeline

@@ -29,18 +29,12 @@ timespec in(std::chrono::nanoseconds wait) noexcept {
   return {.tv_sec = now.tv_sec + ns / kSecond, .tv_nsec = ns % kSecond};
 }
 
-/// Only an earlier page may be replaced.
-bool is_page_or_absent(const std::string& path) {
+/// Only an earlier timeline may be replaced.
+bool is_free(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::exists(std::filesystem::symlink_status(path, error))) return true;
-  return std::filesystem::is_regular_file(std::filesystem::symlink_status(path, error)) && !error;
-}
-
-/// Returns `run` for run.json, run.json.gz and run.pftrace.
-std::string stem_of(std::string path) {
-  const auto named = find_format(path, FormatUse::kRecord);
-  if (named) path.resize(path.size() - named->suffix.size());
-  return path;
+  const auto status = std::filesystem::symlink_status(path, error);
+  return !std::filesystem::exists(status) ||
+         (std::filesystem::is_regular_file(status) && is_timeline_or_empty(path));
 }
 
 }  // namespace
@@ -90,15 +84,15 @@ void Recorder::run() noexcept {
     if (program_has_ended()) (void)begin_end();
     is_last = ending_.load();
     std::uint64_t asked = 0;
-    bool wants_page = false;
+    bool keeps_failure = false;
     {
       const Lock lock(mutex_);
       asked = asked_;
-      wants_page = std::exchange(page_asked_, false);
+      keeps_failure = std::exchange(failure_asked_, false);
     }
     try {
       round();
-      if (wants_page) make_failure_page();
+      if (keeps_failure) keep_failure();
       if (is_last) end_file();
     } catch (const std::exception& error) {
       give_up(error.what());
@@ -247,23 +241,23 @@ void Recorder::add_note(const std::string& line) {
   result_.note += (result_.note.empty() ? "" : "; ") + line;
 }
 
-void Recorder::make_failure_page() noexcept {
+void Recorder::keep_failure() noexcept {
   try {
-    write_failure_page();
+    write_failure();
   } catch (const std::exception& error) {  // the recording continues without it
     log(LogLevel::kWarn, error.what());
   }
 }
 
-void Recorder::write_failure_page() {
+void Recorder::write_failure() {
   std::size_t made = 0;
   {
     const Lock lock(mutex_);
-    made = page_count_;
+    made = failure_count_;
   }
   // Failed attempts count, too: each costs the program time, and a line.
-  if (drain_.file() == nullptr || page_tries_ == kMostPages) return;
-  ++page_tries_;
+  if (drain_.file() == nullptr || failure_tries_ == kMostFailures) return;
+  ++failure_tries_;
   LiveCollector collector(*this);
   for_each_source([&](TimelineSource& source) { source.record_live(collector); });
   std::vector<TimelineRecord> live = std::move(collector.records);
@@ -275,19 +269,17 @@ void Recorder::write_failure_page() {
   Timeline timeline;
   timeline.processes.push_back(make_process(info_, begin_with_live(live, drain_.recent()), names_));
   timeline.processes.back().lost = lost_.load() + activity_lost_;
-  const std::string page = options_.failure_page(timeline);
-
-  const std::string number = made == 0 ? "" : "." + std::to_string(made + 1);
-  std::string path = stem_of(drain_.file()->path()) + ".oom" + number + ".html";
-  const std::string error =
-      is_page_or_absent(path) ? write_whole(path, page) : "the name is taken by another file";
+  const std::string path = failure_file(drain_.file()->path(), made + 1);
+  const std::string error = is_free(path) ? write_whole(path, bytes_of_failure(timeline))
+                                          : "the name is taken by another file";
   if (!error.empty()) {
     log(LogLevel::kWarn, "'" + path + "' cannot be written: " + error);
     return;
   }
+  std::string command = failure_command(path);
   const Lock lock(mutex_);
-  page_names_[page_count_] = std::move(path);
-  ++page_count_;
+  failure_commands_[failure_count_] = std::move(command);
+  ++failure_count_;
 }
 
 }  // namespace weir::timeline

@@ -149,7 +149,7 @@ Recorder* begin_recording(const TimelineSettings& settings, RecordingOptions opt
                                          .activity = std::move(options.activity),
                                          .activity_began = finish_before_activity,
                                          .by_signal = true,
-                                         .failure_page = std::move(options.failure_page)});
+                                         .keeps_failures = options.keeps_failures});
     of_process.store(&recorder);
     keep_toggle_signal();
   } catch (const std::system_error& error) {

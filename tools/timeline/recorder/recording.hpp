@@ -31,8 +31,8 @@ void keep_toggle_signal() noexcept;
 void leave_toggle_signal_to_parent() noexcept;
 
 struct RecordingOptions {
-  std::unique_ptr<ActivitySource> activity{};       ///< records the device's activity; may be null
-  FailurePage failure_page{};                       ///< for Recorder::note_failure; may be empty
+  std::unique_ptr<ActivitySource> activity{};  ///< records the device's activity; may be null
+  bool keeps_failures = false;  ///< Recorder::note_failure writes the last seconds to a file
   Environment environment = process_environment();  ///< contains the rank
 };
 

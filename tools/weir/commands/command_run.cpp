@@ -18,6 +18,7 @@
 #include "tools/program/temporary_folder.hpp"
 #include "tools/weir/commands/command.hpp"
 #include "tools/weir/commands/run_flags.hpp"
+#include "tools/weir/recordings/recordings.hpp"
 #include "tools/weir/run/child.hpp"
 #include "tools/weir/run/environment.hpp"
 #include "tools/weir/run/library.hpp"
@@ -136,9 +137,12 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   const LinkedCuda linked = linked_cuda(path);
   const bool of_its_own = linked.cuda && !linked.framework;
   const bool by_default = allocator.source == "default" && torch.source == "default";
+  const FileTime began = file_time_now();
   const Ran ran =
       run_program(started, std::move(preload), !(of_its_own && by_default), environment);
-  (void)std::signal(SIGPIPE, SIG_IGN);  // without a reader, the exit code must still be passed on
+  // Without a reader, or beyond a file's greatest size, the exit code must still be passed on.
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  (void)std::signal(SIGXFSZ, SIG_IGN);
   for (const SummaryFile& file : ran.collected.summaries) {
     const std::string text = flags.details() ? to_text(file.summary) : brief(file.summary);
     std::fputs(text.c_str(), stderr);
@@ -147,6 +151,7 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   for (const Remark& remark : remarks(ran.ended, ran.collected, hint)) {
     log(remark.level, remark.text);
   }
+  make_failure_pages(settings.timeline.file.value, began);
   const bool written = write_summaries(output, ran, sources);
   return end_like(ran.ended, written);
 }
