@@ -21,40 +21,44 @@ class Batches : public Inside {
   }
 };
 
+class BatchesOfAThread : public Batches, public ::testing::WithParamInterface<bool> {};
+
 // PyTorch 2.5's set_device(0) leaves a new thread without a context: the runtime's device is 0
 // anyway.
-TEST_F(Batches, ThrottledHoldsTheThirdBackOnAThreadWithAContextAndWithout) {
+TEST_P(BatchesOfAThread, AreHeldBackByThrottledBehindTwoOthers) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_MAX_WAIT", "3600s"}}));
+  const CUcontext context = GetParam() ? current() : CUcontext{};
   const CUstream stream = make_stream();
   const CUdeviceptr block = allocate(kMib);
-  std::uint64_t times = 0;
-  for (const CUcontext context : {CUcontext{}, current()}) {
-    ++times;
-    hold(stream);
-    ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
-    ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
-    std::atomic<bool> admitted{false};
-    std::thread other([&] {
-      if (context != nullptr) {
-        EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
-      }
-      EXPECT_TRUE(begin_batch("step"));
-      admitted = true;
-      EXPECT_TRUE(begin_batch("inner"));
-      end_batch();
-      end_batch();
-      EXPECT_EQ(current(), context);
-    });
-    await_another_question();
-    EXPECT_FALSE(admitted);
-    release_all();
-    other.join();
-    EXPECT_TRUE(admitted);
-    EXPECT_EQ(arena().batches().count(), 3 * times);
-    const AdmissionStatistics held_back = arena().batches().statistics();
-    EXPECT_EQ(held_back.budget.count + held_back.soft.count + held_back.turn.count, times);
-  }
+  hold(stream);
+  ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
+  ASSERT_NO_FATAL_FAILURE(run_batch(stream, block));
+  std::atomic<bool> admitted{false};
+  std::thread other([&] {
+    if (context != nullptr) {
+      EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    }
+    EXPECT_TRUE(begin_batch("step"));
+    admitted = true;
+    EXPECT_TRUE(begin_batch("inner"));
+    end_batch();
+    end_batch();
+    EXPECT_EQ(current(), context);
+  });
+  await_another_question();
+  EXPECT_FALSE(admitted);
+  release_all();
+  other.join();
+  EXPECT_TRUE(admitted);
+  EXPECT_EQ(arena().batches().count(), 3U);
+  const AdmissionStatistics held_back = arena().batches().statistics();
+  EXPECT_EQ(held_back.budget.count + held_back.soft.count + held_back.turn.count, 1U);
 }
+
+INSTANTIATE_TEST_SUITE_P(Contexts, BatchesOfAThread, ::testing::Bool(),
+                         [](const ::testing::TestParamInfo<bool>& test) {
+                           return test.param ? "WithOne" : "WithoutOne";
+                         });
 
 TEST_F(Batches, AThreadWithoutAContextBeginsNoneWhileNobodyUsesDevice0) {
   ASSERT_NO_FATAL_FAILURE(start({{"WEIR_STANDIN_DEVICES", "2"}}));
