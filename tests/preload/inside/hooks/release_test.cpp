@@ -19,7 +19,7 @@ struct Caller {
   void (*call)(CUstream stream);
 };
 
-void PrintTo(const Caller& caller, std::ostream* out) { *out << caller.name; }
+std::ostream& operator<<(std::ostream& out, const Caller& caller) { return out << caller.name; }
 
 class DeviceWaitsForTheCaller
     : public Inside,
