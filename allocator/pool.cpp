@@ -110,7 +110,8 @@ void* Pool::try_allocate(Bytes bytes, StreamId stream, std::string_view label, A
                .label = label,
                .limit = std::move(attempt.limit),
                .at_once = attempt.at_once,
-               .for_all = attempt.for_all};
+               .for_all = attempt.for_all,
+               .may_release = attempt.may_release};
   }
   return serve(attempt);
 }

@@ -41,6 +41,7 @@ Block* SegmentStrategy::grow(Attempt& request) {
 Block* SegmentStrategy::make_room(Attempt& request) {
   std::vector<Segment> victims;
   bool asked = false;  // whether memory may be released, without the lock
+  request.busy = false;
   // Repeat while the upstream refuses: it may lack another segment than those released.
   for (;;) {
     PoolChange change(state_);
@@ -165,6 +166,7 @@ Bytes SegmentStrategy::releasable() const {
 
 Bytes SegmentStrategy::trim(Bytes keep, bool may_release) {
   (void)state_.poll(std::numeric_limits<std::size_t>::max());
+  if (releasable().count == 0) return {};
   if (!may_release && !state_.upstream.may_release()) return {};
   std::vector<Segment> segments;
   PoolChange taking(state_);

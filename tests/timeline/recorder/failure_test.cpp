@@ -90,7 +90,8 @@ class FailureFileTest : public ::testing::Test {
   }
   [[nodiscard]] std::string ids_in(std::string_view name) const {
     std::string ids;
-    for (const TimelineRecord& record : read_timeline(folder_.file(name)).processes.at(0).records) {
+    const Timeline timeline = read_timeline(folder_.file(name));
+    for (const TimelineRecord& record : timeline.processes.at(0).records) {
       if (record.kind == TimelineKind::kFree) ids += std::to_string(record.id) + " ";
     }
     return ids;

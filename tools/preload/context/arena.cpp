@@ -126,21 +126,24 @@ void Arena::expect_capture(Call& call) noexcept {
     const Bytes room = minus_or_zero(account_.budget(), account_.used());
     const bool device_is_short = free_on_device().value_or(room) < room;
     if (!device_is_short && cached <= room) return;
+    if (device_is_short) (void)upstream_.settle({.until = call.until(settings_.max_wait.value)});
     (void)trim(call);
   });
 }
 
-Bytes Arena::trim(Call& call, std::optional<Bytes> keep) noexcept {
+// First what needs no wait: often there is nothing else.
+Bytes Arena::trim(Call& call, Bytes keep) noexcept {
   return attempt<Bytes>(LogLevel::kDebug, "nothing was trimmed", {}, [&]() -> Bytes {
-    if (fences_.capturing()) return {};
     const auto until = call.until(settings_.max_wait.value);
-    const bool settled = upstream_.settle({.until = until});
-    const ContextGate::Turn turn(device_.gate(), until);
-    if (!turn.granted()) return {};
-    pools_.poll();
-    if (!keep) return pools_.trim(settled);
-    pools_.trim_to(*keep, settled);
-    return {};
+    Bytes released;
+    for (const bool settled : {false, true}) {
+      if (settled && (pools_.above(keep).count == 0 || !upstream_.settle({.until = until}))) break;
+      const ContextGate::Turn turn(device_.gate(), until);
+      if (!turn.granted() || fences_.capturing()) break;
+      pools_.poll();
+      released += pools_.trim(keep, settled);
+    }
+    return released;
   });
 }
 

@@ -42,9 +42,8 @@ class Arena {
   /// Call before a capture begins. Its requests find what the device has passed by now, in the
   /// cache or, if the budget or the device would not have as much room again, as room.
   void expect_capture(Call& call) noexcept;
-  /// Awaits the device and releases what is cached. With `keep` as cuMemPoolTrimTo does, and
-  /// returns zero.
-  Bytes trim(Call& call, std::optional<Bytes> keep = std::nullopt) noexcept;
+  /// Releases what is cached as Pools::trim does. Awaits the device if that needs it.
+  Bytes trim(Call& call, Bytes keep = {}) noexcept;
   /// Call after work was enqueued on `stream`: sets a fence and may wait.
   void note_launches(Call& call, StreamId stream) noexcept;
   /// Whether memory could be taken out of the pool permanently.

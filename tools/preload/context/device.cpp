@@ -184,19 +184,19 @@ BudgetView Device::view(Bytes free, Bytes total) const {
           .held = held};
 }
 
-void Device::keep_budget() noexcept {
-  if (trims_.load(std::memory_order_relaxed)) trim_above({});
-  keep_share();
+void Device::keep_budget(std::chrono::nanoseconds most) noexcept {
+  if (trims_.load(std::memory_order_relaxed)) trim_above(most);
+  keep_share(most);
 }
 
-void Device::keep_share() noexcept {
+void Device::keep_share(std::chrono::nanoseconds most) noexcept {
   if (share_ == nullptr || InCallback::now()) return;  // a callback may not call the driver
-  share_->return_wanted();
+  share_->return_wanted(most);
 }
 
-void Device::trim_to_budget() noexcept {
+void Device::trim_to_budget(std::chrono::nanoseconds most) noexcept {
   trims_.store(true);
-  trim_above({});
+  trim_above(most);
 }
 
 void Device::trim_above(std::chrono::nanoseconds most) noexcept {
@@ -205,11 +205,15 @@ void Device::trim_above(std::chrono::nanoseconds most) noexcept {
   if (above().count != 0) {
     attempt(LogLevel::kDebug, "nothing was released", [&] {
       const auto until = time_after_now(most);
-      const bool settled = settle({.until = until});
-      const ContextGate::Turn turn(gate_, until);
-      if (!turn.granted()) return;
-      (void)own_.trim(above());
-      (void)trim(above(), settled);
+      for (const bool settled : {false, true}) {
+        if (settled && (most.count() == 0 || spare().count == 0 || !settle({.until = until})))
+          break;
+        const ContextGate::Turn turn(gate_, until);
+        if (!turn.granted()) return;
+        (void)own_.trim(above());
+        (void)trim(above(), settled);
+        if (above().count == 0) break;
+      }
     });
   }
   if (above().count != 0) return;

@@ -98,12 +98,12 @@ class Device {
   /// kLeastBudget, to that. The lower one is the budget.
   [[nodiscard]] timeline::BudgetAnswer set_fraction(double fraction, std::string_view by) noexcept;
   /// Releases what was freed above a lowered budget, and what other processes want of a share.
-  void keep_budget() noexcept;
+  void keep_budget(std::chrono::nanoseconds most = {}) noexcept;
   /// Returns to a share what other processes want of it. Often called, also where nothing is freed:
   /// with WEIR_PUBLISH=0 no thread looks.
-  void keep_share() noexcept;
+  void keep_share(std::chrono::nanoseconds most = {}) noexcept;
   /// Releases cached memory above the budget, and what comes free until it is within.
-  void trim_to_budget() noexcept;
+  void trim_to_budget(std::chrono::nanoseconds most) noexcept;
   /// Returns the view for `free` of `total` bytes. Throws what pools throw.
   [[nodiscard]] BudgetView view(Bytes free, Bytes total) const;
   /// The budget and those of the arenas change together.

@@ -94,7 +94,7 @@ void DeviceShare::lower_budget() {
   its.back()->batches().limit_to_use(limit);
 }
 
-void DeviceShare::return_wanted() noexcept {
+void DeviceShare::return_wanted(std::chrono::nanoseconds most) noexcept {
   const std::int64_t time = now();
   std::int64_t next = next_look_.load(std::memory_order_relaxed);
   if (time < next || !next_look_.compare_exchange_strong(next, time + count_of(kLookAgain))) return;
@@ -108,7 +108,7 @@ void DeviceShare::return_wanted() noexcept {
     if (share_.lease() <= share_.floor()) return;
     if (!share_.is_wanted() && device_.account().budget() >= share_.lease()) return;
     lower_budget();
-    device_.trim_to_budget();
+    device_.trim_to_budget(most);
     const Lock lock(device_.budget_mutex());
     (void)share_.lower(std::max(device_.account().budget(), device_.account().used()));
   });

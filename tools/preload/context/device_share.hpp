@@ -25,7 +25,7 @@ class DeviceShare final : public BudgetSource {
   void serve(BudgetUser* /*user*/) noexcept override {}
 
   /// Returns what is not needed, if others want it. Often called; looks only now and then.
-  void return_wanted() noexcept;
+  void return_wanted(std::chrono::nanoseconds most) noexcept;
   [[nodiscard]] Bytes lease() const noexcept { return share_.lease(); }
 
  private:

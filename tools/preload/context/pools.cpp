@@ -188,9 +188,21 @@ void Pools::reset_peaks_in_order() {
   if (Pool* const pool = of_stream_order()) pool->reset_peaks();
 }
 
-void Pools::trim_to(Bytes keep, bool may_release) {
-  if (split_) (void)first_.trim({}, may_release);
-  if (Pool* const pool = of_stream_order()) (void)pool->trim(keep, may_release);
+Bytes Pools::trim(Bytes keep, bool may_release) {
+  Bytes released;
+  for (Pool* const pool : all()) {
+    released += pool->trim(pool == of_stream_order() ? keep : Bytes{}, may_release);
+  }
+  return released;
+}
+
+Bytes Pools::above(Bytes keep) const {
+  Bytes above;
+  for (const Pool* const pool : all()) {
+    const Bytes kept = pool == of_stream_order() ? keep : Bytes{};
+    above += std::min(pool->releasable(), minus_or_zero(pool->statistics().reserved.current, kept));
+  }
+  return above;
 }
 
 std::array<Pools::Part, 2> Pools::parts() const noexcept {

@@ -48,10 +48,11 @@ class Pools final : public MemoryStatistics {
   /// Releases up to `need` bytes of what the pools cache, but not of the pool `but`. Returns how
   /// much.
   Bytes release(Bytes need, bool may_release, const Pool* but = nullptr);
-  /// Releases cached memory until `keep` stays reserved in all pools together. Returns how much.
-  Bytes trim(bool may_release = false) {
-    return release(sums_.sum().reserved.current, may_release);
-  }
+  /// Releases cached memory until `keep` stays reserved in stream order, and all that cuMemFree
+  /// freed, since a driver caches none of it: cuMemPoolTrimTo. Returns how much.
+  Bytes trim(Bytes keep = {}, bool may_release = false);
+  /// Returns how much `trim` could release.
+  [[nodiscard]] Bytes above(Bytes keep) const;
   /// Returns the most that `release` could release, given how far the device has come.
   [[nodiscard]] Bytes spare(const Pool* but = nullptr);
   /// Returns what they reserved and did not hand out, without asking the device.
@@ -74,9 +75,6 @@ class Pools final : public MemoryStatistics {
   // Returns the statistics of the pool in stream order alone: the program's default pool.
   [[nodiscard]] Statistics in_order() const;
   void reset_peaks_in_order();
-  /// Implements cuMemPoolTrimTo: releases until `keep` stays reserved in stream order. Also
-  /// releases what cuMemFree freed, since a driver caches none of it.
-  void trim_to(Bytes keep, bool may_release);
 
   /// A pool and what it serves.
   struct Part {

@@ -30,12 +30,13 @@ WaitLimit Room::limit() const {
 bool Room::make(const Lack& lack, bool may_wait) noexcept {
   return attempt(LogLevel::kDebug, "no room was made", false, [&]() -> bool {
     if (Clock::now() >= until_ && ++late_ > kMostLate) return false;
+    const bool settled = std::exchange(settled_, false);  // other threads have enqueued more since
     const bool changed = has_changed(lack.refusal, false);
     changes_ = changed ? changes_ + 1 : 0;
     if (changed && changes_ <= kMostChanges) return true;
     if (InCallback::now()) return false;  // which must not call CUDA
     hopeless_ = lack.refusal == Refusal::kBudget && device_.is_hopeless(lack.whole, may_drain());
-    if (!hopeless_ && (trim(lack) || settle(lack, may_wait))) return true;
+    if (!hopeless_ && (trim(lack, settled) || settle(lack, may_wait))) return true;
     BudgetSource* const source = device_.account().source();
     const bool wants_more = lack.refusal == Refusal::kBudget && source != nullptr;
     if (wants_more && source->make_room_for(lack.bytes)) return true;
@@ -61,7 +62,8 @@ bool Room::has_changed(Refusal refusal, bool may_wait) noexcept {
   return returned || raised || released;
 }
 
-bool Room::trim(const Lack& lack) {
+bool Room::trim(const Lack& lack, bool settled) {
+  busy_ = false;
   // If the budget has room, the device is full, perhaps of other processes, and nobody says how
   // much is missing.
   const bool short_of_budget = lack.refusal == Refusal::kBudget;
@@ -78,15 +80,15 @@ bool Room::trim(const Lack& lack) {
   const Bytes spare = device_.spare(asked_);
   if (short_of_budget && spare + own.unused() < lacks) return false;
   const Bytes programs = own.trim(lacks);
-  const Bytes ours = device_.trim(minus_or_zero(lacks, programs), settled_, asked_);
-  busy_ = spare.count != 0 && programs.count + ours.count == 0;
+  const Bytes ours = device_.trim(minus_or_zero(lacks, programs), settled, asked_);
+  busy_ = !settled && spare.count != 0 && programs.count + ours.count == 0;
   of_program_ += programs;
   of_pools_ += ours;
   return programs.count + ours.count != 0;
 }
 
 bool Room::settle(const Lack& lack, bool may_wait) {
-  if (settled_ || !(busy_ || lack.busy)) return false;
+  if (!busy_ && !lack.busy) return false;
   const auto start = Clock::now();
   WaitLimit until = limit();
   if (!may_wait) until.until = start;

@@ -44,7 +44,7 @@ class Room {
   [[nodiscard]] bool is_raised() noexcept;
   /// How long an attempt may wait by itself.
   [[nodiscard]] WaitLimit limit() const;
-  /// Returns whether the device was awaited, so that pools may release memory.
+  /// Returns whether the device was just awaited, so that the next attempt may release memory.
   [[nodiscard]] bool may_release() const noexcept { return settled_; }
 
   /// Returns its waits for the device.
@@ -55,7 +55,7 @@ class Room {
  private:
   /// Returns whether anything changed since the last attempt began.
   [[nodiscard]] bool has_changed(Refusal refusal, bool may_wait) noexcept;
-  [[nodiscard]] bool trim(const Lack& lack);
+  [[nodiscard]] bool trim(const Lack& lack, bool settled);
   /// Awaits the device before pools release memory, if they might have enough.
   [[nodiscard]] bool settle(const Lack& lack, bool may_wait);
   [[nodiscard]] bool await_release();

@@ -145,7 +145,7 @@ bool Spilled::may_serve(Arena& arena, Bytes bytes, const WaitLimit& limit) {
         return false;
       case SpillDecision::kHostFull:
         // While a stream is captured nothing goes back, however far the device has come.
-        if (!has_freed(arena) || !arena.upstream().settle(limit)) return false;
+        if (!wait_for_one(arena, limit) || !arena.upstream().settle(limit)) return false;
         if (!release(limit.until, &arena)) return false;
     }
   }
@@ -248,9 +248,11 @@ std::vector<Spilled::Waiting> Spilled::waiting() const {
   return all;
 }
 
-bool Spilled::has_freed(const Arena& arena) const {
-  return std::ranges::any_of(waiting(),
-                             [&](const Waiting& each) { return each.block.arena == &arena; });
+bool Spilled::wait_for_one(Arena& arena, const WaitLimit& limit) const {
+  for (const Waiting& each : waiting()) {
+    if (each.block.arena == &arena) return arena.fences().wait(*each.block.point, limit);
+  }
+  return false;
 }
 
 bool Spilled::release(Clock::time_point until, const Arena* settled) noexcept {
@@ -263,11 +265,15 @@ bool Spilled::release(Clock::time_point until, const Arena* settled) noexcept {
 }
 
 void Spilled::release_passed(const Arena* settled) {
+  const Arena* busy = nullptr;
   for (const Waiting& each : waiting()) {
     Arena* const arena = each.block.arena;
-    if (arena->fences().passed(each.block.point->stream) < each.block.point->sequence) continue;
-    if (arena != settled && !arena->upstream().may_release()) continue;
-    return_to_driver(each.pointer, each.block.point);
+    Fences& fences = arena->fences();
+    if (arena == busy || fences.capturing()) continue;
+    if (fences.passed(each.block.point->stream) < each.block.point->sequence) continue;
+    // Asked once for an arena's blocks, of which most are next to each other.
+    if (arena != settled) (arena->upstream().may_release() ? settled : busy) = arena;
+    if (arena == settled) return_to_driver(each.pointer, each.block.point);
   }
 }
 

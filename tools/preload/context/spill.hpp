@@ -95,8 +95,9 @@ class Spilled {
   void advise(CUdeviceptr pointer, Bytes bytes, int device) const noexcept;
   void say_first(const Account& account, Bytes bytes) noexcept;
   [[nodiscard]] std::vector<Waiting> waiting() const;
-  /// Returns whether something of the arena is freed and not released.
-  [[nodiscard]] bool has_freed(const Arena& arena) const;
+  /// Waits until the device passes one of the arena's frees. Returns false if there is none or the
+  /// wait failed.
+  [[nodiscard]] bool wait_for_one(Arena& arena, const WaitLimit& limit) const;
   void release_passed(const Arena* settled);
   /// Waits, for a bounded time, while the driver takes `address` back. It may then give the address
   /// to the program.

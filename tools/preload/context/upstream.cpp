@@ -29,6 +29,17 @@ void* DriverUpstream::allocate(Bytes size) {
   return memory;
 }
 
+bool DriverUpstream::may_release() noexcept {
+  return attempt(LogLevel::kDebug, "nothing is released now", false, [&] {
+    if (InCallback::now() || fences_.capturing()) return false;
+    // One fence at a time, however often this is asked.
+    if (fences_.passed(fences_.everything()) < asked_.load()) return false;
+    const Point now = fences_.record(fences_.everything());
+    asked_.store(now.sequence);
+    return fences_.wait(now, {.until = std::chrono::steady_clock::time_point::min()});
+  });
+}
+
 bool DriverUpstream::settle(const WaitLimit& limit) noexcept {
   return attempt(LogLevel::kDebug, "nothing is released now", false, [&] {
     return !InCallback::now() && !fences_.capturing() &&

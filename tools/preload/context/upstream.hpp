@@ -31,7 +31,7 @@ class DriverUpstream final : public Upstream {
   [[nodiscard]] static Bytes charged(Bytes size) noexcept {
     return Bytes{kAlignment} * ((size.count + kAlignment - 1) / kAlignment);
   }
-  [[nodiscard]] bool may_release() noexcept override { return settle({.until = kPast}); }
+  [[nodiscard]] bool may_release() noexcept override;
   /// Waits until the device has passed all work that is enqueued now: the driver's `cuMemFree`
   /// waits for it, without a limit, and it may wait for this thread. Returns false if it has not,
   /// or during a capture.
@@ -69,7 +69,6 @@ class DriverUpstream final : public Upstream {
   void forget() noexcept;
 
  private:
-  static constexpr auto kPast = std::chrono::steady_clock::time_point::min();
   void hold(void* pointer, Bytes size) noexcept;
   /// Frees it in the driver. If the driver refuses, it stays allocated.
   [[nodiscard]] CUresult release(void* pointer, Bytes size) noexcept;
@@ -84,6 +83,7 @@ class DriverUpstream final : public Upstream {
   Account& account_;
   Fences& fences_;
   std::atomic<std::uint64_t> used_{0};
+  std::atomic<std::uint64_t> asked_{0};  ///< the point of `may_release` that the device passes next
   std::atomic<bool> gone_{false};
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<std::pair<void*, Bytes>> held_ WEIR_GUARDED_BY(mutex_);

@@ -58,7 +58,7 @@ extern "C" {
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep) {
   Call call;
-  for_arenas_of(Process::get(), pool, [&](Arena& arena) { (void)arena.trim(call, Bytes{keep}); });
+  for_arenas_of(Process::get(), pool, [&](Arena& arena) { (void)arena.trim(call, {keep}); });
   return pass(&Driver::cuMemPoolTrimTo, pool, keep);
 }
 

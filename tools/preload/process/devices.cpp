@@ -94,9 +94,9 @@ Bytes Devices::visible_budget(int number, Bytes total) noexcept {
   }
 }
 
-void Devices::keep_budgets() noexcept {
+void Devices::keep_budgets(std::chrono::nanoseconds most) noexcept {
   attempt(LogLevel::kDebug, "nothing was released", [&] {
-    for (Device* const device : all()) device->keep_budget();
+    for (Device* const device : all()) device->keep_budget(most);
   });
 }
 

@@ -33,7 +33,7 @@ class Devices {
   /// Returns the budget that the program sees of a device with `total` bytes. Attaches to no share.
   [[nodiscard]] Bytes visible_budget(int number, Bytes total) noexcept;
   /// Device::keep_budget of each.
-  void keep_budgets() noexcept;
+  void keep_budgets(std::chrono::nanoseconds most = {}) noexcept;
 
  private:
   [[nodiscard]] std::unique_ptr<Device> make(int number, Bytes total) WEIR_EXCLUDES(mutex_);

@@ -55,8 +55,11 @@ timeline::BudgetAnswer set_budget_asked(const timeline::BudgetAsk& ask) noexcept
   return answer;
 }
 
+/// No work of the device waits for this thread, so it may wait for a device that is always busy.
+constexpr std::chrono::milliseconds kPatience{200};
+
 void look_at_budgets() noexcept {
-  if (Process* const process = Process::get_if_any()) process->devices().keep_budgets();
+  if (Process* const process = Process::get_if_any()) process->devices().keep_budgets(kPatience);
 }
 
 timeline::Publisher* publisher(const Settings& settings) noexcept {

@@ -151,8 +151,8 @@ int run_with(const RunFlags& flags, const std::vector<Variable>& more,
   for (const Remark& remark : remarks(ran.ended, ran.collected, hint)) {
     log(remark.level, remark.text);
   }
-  make_failure_pages(settings.timeline.file.value, began);
   const bool written = write_summaries(output, ran, sources);
+  make_failure_pages(settings.timeline.file.value, began);
   return end_like(ran.ended, written);
 }
 

@@ -118,6 +118,46 @@ TEST_P(DeviceWaitsForTheCaller, NoReleaseWaitsForItWithoutALimit) {
   free(after);
 }
 
+class DeviceIsNeverIdle : public Inside, public ::testing::WithParamInterface<const char*> {
+ protected:
+  static void pass_a_moment(void* queued) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --*static_cast<std::atomic<int>*>(queued);
+  }
+};
+
+TEST_P(DeviceIsNeverIdle, WhatIsCachedMakesRoomNevertheless) {
+  ASSERT_NO_FATAL_FAILURE(start({{"WEIR_BUDGET", "8MiB"}, {"WEIR_POOL", GetParam()}}));
+  for (const CUdeviceptr block : {allocate(4 * kMib), allocate(4 * kMib)}) free(block);
+  ASSERT_NO_FATAL_FAILURE(settle());
+  std::atomic<bool> ends{false};
+  std::atomic<int> queued{0};
+  std::thread other([&] {
+    ASSERT_NO_FATAL_FAILURE(use_device(0));
+    const CUstream stream = make_stream();
+    while (!ends) {
+      if (queued >= 4) {
+        std::this_thread::yield();
+        continue;
+      }
+      ++queued;
+      EXPECT_EQ(cuLaunchHostFunc(stream, pass_a_moment, &queued), CUDA_SUCCESS);
+    }
+    EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  });
+  wait_until([&] { return queued >= 4; });
+  free(allocate(8 * kMib));
+  ends = true;
+  other.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Pools, DeviceIsNeverIdle,
+                         ::testing::Values("auto", "naive", "round", "best_fit", "paged",
+                                           "unpooled"),
+                         [](const ::testing::TestParamInfo<const char*>& test) {
+                           return test.param;
+                         });
+
 std::string name_of_caller(const ::testing::TestParamInfo<std::tuple<const char*, Caller>>& test) {
   return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name;
 }
