@@ -191,7 +191,7 @@ void Pools::reset_peaks_in_order() {
 Bytes Pools::trim(Bytes keep, bool may_release) {
   Bytes released;
   for (Pool* const pool : all()) {
-    released += pool->trim(pool == of_stream_order() ? keep : Bytes{}, may_release);
+    released += pool->trim(split_ && pool == &first_ ? Bytes{} : keep, may_release);
   }
   return released;
 }
@@ -199,7 +199,7 @@ Bytes Pools::trim(Bytes keep, bool may_release) {
 Bytes Pools::above(Bytes keep) const {
   Bytes above;
   for (const Pool* const pool : all()) {
-    const Bytes kept = pool == of_stream_order() ? keep : Bytes{};
+    const Bytes kept = split_ && pool == &first_ ? Bytes{} : keep;
     above += std::min(pool->releasable(), minus_or_zero(pool->statistics().reserved.current, kept));
   }
   return above;
