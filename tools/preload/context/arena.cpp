@@ -137,11 +137,14 @@ Bytes Arena::trim(Call& call, Bytes keep) noexcept {
     const auto until = call.until(settings_.max_wait.value);
     Bytes released;
     for (const bool settled : {false, true}) {
-      if (settled && (pools_.above(keep).count == 0 || !upstream_.settle({.until = until}))) break;
+      const Bytes held = upstream_.held();
+      const Bytes left = pools_.above(keep) + held;
+      if (settled && (left.count == 0 || !upstream_.settle({.until = until}))) break;
       const ContextGate::Turn turn(device_.gate(), until);
       if (!turn.granted() || fences_.capturing()) break;
       pools_.poll();
-      released += pools_.trim(keep, settled);
+      upstream_.release_held(settled);
+      released += pools_.trim(keep, settled) + minus_or_zero(held, upstream_.held());
     }
     return released;
   });
